@@ -1,1 +1,8 @@
-//! Placeholder.
+//! The kinds that Capstan serves or reads, their conditions, and the contract between core and providers.
+//!
+//! Everything here is a value or a function over values: no client, no clock, no environment.
+
+pub mod cluster;
+pub mod conditions;
+pub mod contract;
+pub mod names;

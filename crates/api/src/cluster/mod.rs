@@ -1,0 +1,1 @@
+//! The `Cluster` kind of `cluster.x-k8s.io`.
