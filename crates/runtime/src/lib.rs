@@ -1,1 +1,36 @@
-//! Placeholder.
+//! What every controller needs: a client, watches that fill caches, a queue, writes, events,
+//! and the shell of a manager around them.
+//!
+//! A controller is a [`Reconciler`](controller::Reconciler): it reads caches, decides by pure functions of its own
+//! crate, and hands what it decided to a [`Writer`](writer::Writer).
+
+pub mod cache;
+pub mod client;
+pub mod clock;
+pub mod controller;
+mod diagnostics;
+pub mod events;
+pub mod hub;
+mod key;
+pub mod leadership;
+pub mod manager;
+pub mod metrics;
+mod observed;
+pub mod options;
+pub mod patch;
+pub mod queue;
+pub mod readiness;
+pub mod serve;
+pub mod tls;
+pub mod watch;
+pub mod webhook;
+pub mod writer;
+
+pub use key::ObjectKey;
+pub use observed::{Observed, ObservedMetadata};
+
+impl cache::Cached for Observed {
+    fn metadata(&self) -> &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
+        &self.metadata
+    }
+}

@@ -1,0 +1,197 @@
+//! The client that all parts of a process share.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use futures::{FutureExt, future::BoxFuture};
+use http::{Request, Response};
+use kube::{
+    Client, Config,
+    client::{Body, ClientBuilder},
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use tokio::time::Instant;
+use tower::{Layer, Service};
+
+use crate::metrics::Metrics;
+
+/// Where the API server is and how fast it may be asked.
+#[derive(Clone, Debug, Default)]
+pub struct ClientOptions {
+    /// A kubeconfig file; otherwise `$KUBECONFIG`, `~/.kube/config`, or the service account of the Pod.
+    pub kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig, if not its current one.
+    pub context: Option<String>,
+    /// Requests a second on average; 0 leaves it to the server's priority and fairness.
+    pub qps: f64,
+    /// Requests at once beyond that average.
+    pub burst: u32,
+}
+
+/// No client could be made.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The file named by a flag is not a kubeconfig.
+    #[error("cannot use kubeconfig {path}")]
+    Kubeconfig {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: kube::config::KubeconfigError,
+    },
+    /// Nothing says where the API server is.
+    #[error(
+        "cannot tell where the API server is: set --kubeconfig or $KUBECONFIG, or run in a Pod with a service account"
+    )]
+    Infer(#[source] kube::config::InferConfigError),
+    /// The configuration cannot be used.
+    #[error("cannot make a client for {url}")]
+    Build {
+        /// The API server.
+        url: String,
+        /// Why not.
+        source: kube::Error,
+    },
+}
+
+/// Finds the API server's address and credentials.
+pub async fn find_config(options: &ClientOptions) -> Result<Config, ClientError> {
+    let context = KubeConfigOptions { context: options.context.clone(), ..KubeConfigOptions::default() };
+    match &options.kubeconfig {
+        Some(path) => {
+            let wrap = |source| ClientError::Kubeconfig { path: path.clone(), source };
+            let kubeconfig = Kubeconfig::read_from(path).map_err(wrap)?;
+            Config::from_custom_kubeconfig(kubeconfig, &context).await.map_err(wrap)
+        }
+        None if options.context.is_some() => {
+            let path = || PathBuf::from("$KUBECONFIG");
+            Config::from_kubeconfig(&context)
+                .await
+                .map_err(|source| ClientError::Kubeconfig { path: path(), source })
+        }
+        None => Config::infer().await.map_err(ClientError::Infer),
+    }
+}
+
+/// Makes a client that counts its requests and keeps to the given rate.
+pub fn connect(mut config: Config, options: &ClientOptions, metrics: &Metrics) -> Result<Client, ClientError> {
+    // A failed request is planned anew from fresh state, never sent again blindly.
+    config.default_retry = false;
+    config.connect_timeout = Some(Duration::from_secs(5));
+    let url = config.cluster_url.to_string();
+    let host = config.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
+    let layer = Meter {
+        metrics: metrics.clone(),
+        host: host.into(),
+        throttle: (options.qps > 0.0).then(|| Arc::new(Throttle::new(options.qps, options.burst))),
+    };
+    let builder = ClientBuilder::try_from(config).map_err(|source| ClientError::Build { url, source })?;
+    Ok(builder.with_layer(&layer).build())
+}
+
+/// Counts requests and holds them back where a rate is set.
+#[derive(Clone, Debug)]
+struct Meter {
+    metrics: Metrics,
+    host: Arc<str>,
+    throttle: Option<Arc<Throttle>>,
+}
+
+impl<S> Layer<S> for Meter {
+    type Service = Metered<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        Metered { meter: self.clone(), inner }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Metered<S> {
+    meter: Meter,
+    inner: S,
+}
+
+impl<S, B> Service<Request<Body>> for Metered<S>
+where
+    S: Service<Request<Body>, Response = Response<B>> + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Send,
+    B: Send,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let method = request.method().to_string();
+        // Nothing is sent before the future is polled.
+        let response = self.inner.call(request);
+        let meter = self.meter.clone();
+        async move {
+            if let Some(throttle) = &meter.throttle {
+                throttle.pass().await;
+            }
+            let response = response.await;
+            let code =
+                response.as_ref().map_or_else(|_| "<error>".to_owned(), |r| r.status().as_str().to_owned());
+            meter.metrics.request(&method, &meter.host, &code);
+            response
+        }
+        .boxed()
+    }
+}
+
+/// A token bucket.
+#[derive(Debug)]
+struct Throttle {
+    per_token: Duration,
+    burst: u32,
+    /// When the bucket was, or will be, empty.
+    empty_at: Mutex<Option<Instant>>,
+}
+
+impl Throttle {
+    fn new(qps: f64, burst: u32) -> Self {
+        Self { per_token: Duration::from_secs_f64(1.0 / qps), burst: burst.max(1), empty_at: Mutex::new(None) }
+    }
+
+    async fn pass(&self) {
+        let wait_until = {
+            let mut empty_at = self.empty_at.lock().unwrap_or_else(PoisonError::into_inner);
+            let now = Instant::now();
+            let full = now.checked_sub(self.per_token * self.burst).unwrap_or(now);
+            let next = empty_at.map_or(full, |at| at.max(full)) + self.per_token;
+            *empty_at = Some(next);
+            next
+        };
+        tokio::time::sleep_until(wait_until).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_burst_passes_and_then_the_rate_holds() {
+        tokio::time::advance(Duration::from_secs(3600)).await;
+        let throttle = Throttle::new(10.0, 5);
+        let started = Instant::now();
+        for _ in 0..5 {
+            throttle.pass().await;
+        }
+        assert_eq!(started.elapsed(), Duration::ZERO);
+        for _ in 0..10 {
+            throttle.pass().await;
+        }
+        assert_eq!(started.elapsed().as_millis(), 1000);
+    }
+}

@@ -1,0 +1,91 @@
+//! Kubernetes Events, written in the background and never at the cost of the work itself.
+
+use k8s_openapi::{
+    api::core::v1::{Event, EventSource, ObjectReference},
+    apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time},
+};
+use kube::{Api, Client, api::PostParams};
+use tokio::sync::mpsc;
+use tracing::debug;
+
+use crate::{clock, leadership::Leadership, metrics::Metrics};
+
+/// Events that wait to be written; beyond that they are dropped and counted.
+const WAITING: usize = 2048;
+
+/// Records what happened to objects.
+#[derive(Clone, Debug)]
+pub struct Recorder {
+    sender: mpsc::Sender<Event>,
+    metrics: Metrics,
+    component: &'static str,
+}
+
+/// How serious an event is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// As it should be.
+    Normal,
+    /// Somebody should look.
+    Warning,
+}
+
+impl Recorder {
+    /// A recorder and the task that writes what it records.
+    pub fn new(
+        client: Client,
+        leadership: Leadership,
+        metrics: Metrics,
+        component: &'static str,
+    ) -> (Self, impl Future<Output = ()>) {
+        let (sender, receiver) = mpsc::channel(WAITING);
+        (Self { sender, metrics, component }, write_all(client, leadership, receiver))
+    }
+
+    /// Records an event. It is written soon, unless too many wait already.
+    pub fn record(&self, object: &ObjectReference, severity: Severity, reason: &str, message: String) {
+        let now = clock::now();
+        let namespace = object.namespace.clone().unwrap_or_else(|| "default".to_owned());
+        let name = object.name.as_deref().unwrap_or_default();
+        let event = Event {
+            metadata: ObjectMeta {
+                name: Some(format!("{name}.{:x}", now.as_nanosecond())),
+                namespace: Some(namespace),
+                ..ObjectMeta::default()
+            },
+            involved_object: object.clone(),
+            reason: Some(reason.to_owned()),
+            message: Some(message),
+            type_: Some(
+                match severity {
+                    Severity::Normal => "Normal",
+                    Severity::Warning => "Warning",
+                }
+                .to_owned(),
+            ),
+            source: Some(EventSource { component: Some(self.component.to_owned()), host: None }),
+            reporting_component: Some(self.component.to_owned()),
+            first_timestamp: Some(Time(now)),
+            last_timestamp: Some(Time(now)),
+            count: Some(1),
+            ..Event::default()
+        };
+        if self.sender.try_send(event).is_err() {
+            self.metrics.event_dropped();
+        }
+    }
+}
+
+async fn write_all(client: Client, leadership: Leadership, mut events: mpsc::Receiver<Event>) {
+    while let Some(event) = events.recv().await {
+        if !leadership.is_held() {
+            continue;
+        }
+        let namespace = event.metadata.namespace.clone().unwrap_or_default();
+        let api: Api<Event> = Api::namespaced(client.clone(), &namespace);
+        // An event is worth one try: the condition it comes from says the same for good.
+        if let Err(error) = api.create(&PostParams::default(), &event).await {
+            debug!(%error, reason = event.reason, "event not written");
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! The shell around controllers: client, election, servers, signals, an orderly end.
+
+use std::{future::Future, sync::Arc, time::Duration};
+
+use futures::future::BoxFuture;
+use kube::{Client, core::ApiResource};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info, warn};
+
+use crate::{
+    ObjectKey,
+    cache::{Cache, Cached},
+    client::{self, ClientError, ClientOptions},
+    controller::{self, Reconciler},
+    diagnostics::{guarded_metrics_router, health_router, metrics_router},
+    events::Recorder,
+    leadership::{Election, Leadership, LeadershipLost, identity},
+    metrics::Metrics,
+    observed::Observed,
+    options::{ManagerOptions, OptionsError},
+    queue::Queue,
+    readiness::Readiness,
+    serve::{ListenError, listen, serve},
+    tls::{CertificateError, CertificateFolder, OwnCertificate},
+    watch::{Listener, WatchHandle, WatchTarget, watch, watch_metadata},
+    webhook::Converters,
+    writer::Writer,
+};
+
+/// How long what is at work may take once the process is told to stop.
+const STOP_LIMIT: Duration = Duration::from_secs(10);
+
+/// A manager cannot start, or cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum ManagerError {
+    /// Flags contradict each other.
+    #[error(transparent)]
+    Options(#[from] OptionsError),
+    /// There is no way to the API server.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// An address is not to be had.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// No certificate for the webhooks.
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
+    /// Another process may lead now.
+    #[error(transparent)]
+    LeadershipLost(#[from] LeadershipLost),
+    /// A part of the process broke down.
+    #[error("{0} ended although nobody asked it to: this is a defect in Capstan, please report it")]
+    PartEnded(&'static str),
+}
+
+/// Runs controllers on one API server.
+pub struct Manager {
+    options: ManagerOptions,
+    /// What the parts of the process share.
+    client: Client,
+    leadership: Leadership,
+    metrics: Metrics,
+    readiness: Readiness,
+    converters: Converters,
+    certificate: Option<OwnCertificate>,
+    stop: CancellationToken,
+    election: Option<BoxFuture<'static, Result<(), LeadershipLost>>>,
+    /// Ended at once when the process stops.
+    background: Vec<(&'static str, BoxFuture<'static, ()>)>,
+    /// Told to stop, and waited for.
+    controllers: Vec<BoxFuture<'static, ()>>,
+}
+
+impl std::fmt::Debug for Manager {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Manager").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+impl Manager {
+    /// A manager that finds the API server by its options.
+    pub async fn connect(
+        options: ManagerOptions,
+        lease: &str,
+        host: &str,
+        stop: CancellationToken,
+    ) -> Result<Self, ManagerError> {
+        options.validate()?;
+        let client_options = ClientOptions {
+            kubeconfig: options.kubeconfig.clone(),
+            context: None,
+            qps: options.kube_api_qps,
+            burst: options.kube_api_burst,
+        };
+        let metrics = Metrics::default();
+        let config = client::find_config(&client_options).await?;
+        let client = client::connect(config, &client_options, &metrics)?;
+        Ok(Self::new(options, client, metrics, lease, host, stop))
+    }
+
+    /// A manager on a given client.
+    pub fn new(
+        options: ManagerOptions,
+        client: Client,
+        metrics: Metrics,
+        lease: &str,
+        host: &str,
+        stop: CancellationToken,
+    ) -> Self {
+        let (leadership, election) = if options.leader_elect {
+            let election = Election {
+                namespace: client.default_namespace().to_owned(),
+                name: lease.to_owned(),
+                identity: identity(host),
+                lease_duration: options.leader_elect_lease_duration,
+                renew_deadline: options.leader_elect_renew_deadline,
+                retry_period: options.leader_elect_retry_period,
+            };
+            let (leadership, run) = election.start(client.clone(), stop.clone());
+            let (metrics, lease, held) = (metrics.clone(), lease.to_owned(), leadership.clone());
+            metrics.leading(&lease, false);
+            let run = Box::pin(async move {
+                let report = async {
+                    held.acquired().await;
+                    metrics.leading(&lease, true);
+                    std::future::pending::<()>().await;
+                };
+                tokio::select! {
+                    result = run => result,
+                    () = report => Ok(()),
+                }
+            });
+            (leadership, Some(run as BoxFuture<'static, _>))
+        } else {
+            (Leadership::always(), None)
+        };
+        Self {
+            options,
+            client,
+            leadership,
+            metrics,
+            readiness: Readiness::default(),
+            converters: Converters::default(),
+            certificate: None,
+            stop,
+            election,
+            background: Vec::new(),
+            controllers: Vec::new(),
+        }
+    }
+
+    /// The client.
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// The manager's flags.
+    pub fn options(&self) -> &ManagerOptions {
+        &self.options
+    }
+
+    /// The one namespace to look at, or all.
+    pub fn namespace(&self) -> Option<String> {
+        Some(self.options.namespace.clone()).filter(|namespace| !namespace.is_empty())
+    }
+
+    /// Tells the parts when to stop.
+    pub fn stop_token(&self) -> CancellationToken {
+        self.stop.clone()
+    }
+
+    /// What must have happened before the process is ready.
+    pub fn readiness(&self) -> Readiness {
+        self.readiness.clone()
+    }
+
+    /// A writer under a field manager's name.
+    pub fn writer(&self, field_manager: &'static str) -> Writer {
+        Writer::new(self.client.clone(), self.leadership.clone(), field_manager)
+    }
+
+    /// A recorder of events for one component.
+    pub fn recorder(&mut self, component: &'static str) -> Recorder {
+        let (recorder, write) =
+            Recorder::new(self.client.clone(), self.leadership.clone(), self.metrics.clone(), component);
+        self.background.push(("the event writer", Box::pin(write)));
+        recorder
+    }
+
+    /// The converters that the webhook server offers.
+    pub fn converters(&mut self) -> &mut Converters {
+        &mut self.converters
+    }
+
+    /// Serves webhooks with this certificate instead of the one in `--webhook-cert-dir`.
+    pub fn serve_with(&mut self, certificate: OwnCertificate) {
+        self.certificate = Some(certificate);
+    }
+
+    /// Watches a kind from the start; the process is ready only once it is synced.
+    pub fn watch<T: Cached>(
+        &mut self,
+        target: WatchTarget,
+        project: impl Fn(Observed) -> T + Send + Sync + 'static,
+        cache: &Cache<T>,
+        listener: impl Listener<T>,
+    ) -> Arc<WatchHandle> {
+        let handle = self.readiness.expect(describe(&target.resource));
+        let run =
+            watch(self.client.clone(), target, project, cache.clone(), listener, Arc::clone(&handle));
+        self.background.push(("a watch", Box::pin(run)));
+        handle
+    }
+
+    /// Watches the metadata of a kind from the start.
+    pub fn watch_metadata<T: Cached>(
+        &mut self,
+        target: WatchTarget,
+        project: impl Fn(Observed) -> T + Send + Sync + 'static,
+        cache: &Cache<T>,
+        listener: impl Listener<T>,
+    ) -> Arc<WatchHandle> {
+        let handle = self.readiness.expect(describe(&target.resource));
+        let run =
+            watch_metadata(self.client.clone(), target, project, cache.clone(), listener, Arc::clone(&handle));
+        self.background.push(("a watch", Box::pin(run)));
+        handle
+    }
+
+    /// Adds something that runs as long as the process.
+    pub fn background(&mut self, name: &'static str, run: impl Future<Output = ()> + Send + 'static) {
+        self.background.push((name, Box::pin(run)));
+    }
+
+    /// Adds a controller.
+    pub fn controller<R: Reconciler>(
+        &mut self,
+        name: &'static str,
+        queue: &Arc<Queue<ObjectKey>>,
+        reconciler: Arc<R>,
+        workers: usize,
+    ) {
+        let metrics = self.metrics.controller(name, Arc::clone(queue));
+        self.controllers.push(Box::pin(controller::run(
+            name,
+            Arc::clone(queue),
+            reconciler,
+            workers,
+            self.leadership.clone(),
+            metrics,
+            self.stop.clone(),
+        )));
+    }
+
+    /// Runs until the stop token is cancelled, leadership is lost, or a part breaks down.
+    pub async fn run(mut self) -> Result<(), ManagerError> {
+        let mut background = JoinSet::new();
+        self.start_servers(&mut background).await?;
+        for (name, part) in std::mem::take(&mut self.background) {
+            background.spawn(async move {
+                part.await;
+                name
+            });
+        }
+        let mut controllers = JoinSet::new();
+        for run in std::mem::take(&mut self.controllers) {
+            controllers.spawn(run);
+        }
+        let mut election = self.election.take().map(tokio::spawn);
+        let elected = async {
+            match &mut election {
+                Some(task) => task.await,
+                None => std::future::pending().await,
+            }
+        };
+        let result = tokio::select! {
+            () = self.stop.cancelled() => Ok(()),
+            lost = elected => match lost {
+                Ok(Ok(())) => Ok(()),
+                Ok(Err(lost)) => Err(lost.into()),
+                Err(_) => Err(ManagerError::PartEnded("the election")),
+            },
+            Some(ended) = background.join_next() => {
+                let name = ended.unwrap_or("a part of the manager that panicked");
+                // Servers and watches may end a moment before the token is looked at.
+                if self.stop.is_cancelled() { Ok(()) } else { Err(ManagerError::PartEnded(name)) }
+            }
+        };
+        if let Err(error) = &result {
+            error!(%error, "stopping");
+        } else {
+            info!("stopping");
+        }
+        self.stop.cancel();
+        let drained = tokio::time::timeout(STOP_LIMIT, async {
+            while controllers.join_next().await.is_some() {}
+            if let Some(task) = election.filter(|task| !task.is_finished()) {
+                // The Lease is released once nothing is at work any more.
+                let _ = task.await;
+            }
+        });
+        if drained.await.is_err() {
+            warn!(limit = ?STOP_LIMIT, "some reconciles did not end in time");
+        }
+        background.shutdown().await;
+        result
+    }
+
+    async fn start_servers(&mut self, tasks: &mut JoinSet<&'static str>) -> Result<(), ManagerError> {
+        let off = |address: &str| address.is_empty() || address == "0";
+        if !off(&self.options.health_addr) {
+            let listener = listen("--health-addr", &self.options.health_addr).await?;
+            let run = serve(listener, health_router(self.readiness.clone()), None, self.stop.clone());
+            tasks.spawn(named("the health server", run));
+        }
+        if !off(&self.options.diagnostics_address) {
+            let listener = listen("--diagnostics-address", &self.options.diagnostics_address).await?;
+            let (router, tls) = if self.options.insecure_diagnostics {
+                (metrics_router(self.metrics.clone()), None)
+            } else {
+                let own = OwnCertificate::make(&["localhost"])?;
+                let router = guarded_metrics_router(self.metrics.clone(), self.client.clone());
+                (router, Some(own.serving.server_config()?))
+            };
+            tasks.spawn(named("the diagnostics server", serve(listener, router, tls, self.stop.clone())));
+        }
+        if self.options.webhook_port != 0 && !self.converters.is_empty() {
+            let listener = listen("--webhook-port", &format!(":{}", self.options.webhook_port)).await?;
+            let serving = match self.certificate.take() {
+                Some(own) => own.serving,
+                None => {
+                    let folder = CertificateFolder::open(&self.options.webhook_cert_dir).await?;
+                    let serving = folder.serving();
+                    tasks.spawn(named("the certificate's follower", folder.follow()));
+                    serving
+                }
+            };
+            let router = std::mem::take(&mut self.converters).router();
+            let run = serve(listener, router, Some(serving.server_config()?), self.stop.clone());
+            tasks.spawn(named("the webhook server", run));
+        }
+        Ok(())
+    }
+}
+
+async fn named(name: &'static str, run: impl Future<Output = ()>) -> &'static str {
+    run.await;
+    name
+}
+
+fn describe(resource: &ApiResource) -> String {
+    format!("{}.{}", resource.plural, resource.group)
+}

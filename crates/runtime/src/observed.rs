@@ -1,0 +1,165 @@
+//! Objects as they come off the wire, stripped at once of what no controller reads.
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
+use kube::core::{ApiResource, DynamicResourceScope, Resource};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+
+/// The annotation in which kubectl keeps a copy of the whole object.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// An object of any kind: metadata without managed fields, spec and status.
+///
+/// It is for reading only. What is written goes out as a patch of what we own, never as one of these.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Observed {
+    /// The metadata, less `managedFields` and kubectl's copy of the object.
+    pub metadata: ObjectMeta,
+    /// The desired state, or null.
+    pub spec: Value,
+    /// The reported state, or null.
+    pub status: Value,
+}
+
+/// The metadata of an object of any kind, asked for without the rest.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ObservedMetadata(pub Observed);
+
+#[derive(Deserialize)]
+struct Wire {
+    #[serde(default)]
+    metadata: WireMetadata,
+    #[serde(default)]
+    spec: Value,
+    #[serde(default)]
+    status: Value,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct WireMetadata {
+    name: Option<String>,
+    namespace: Option<String>,
+    uid: Option<String>,
+    resource_version: Option<String>,
+    generation: Option<i64>,
+    creation_timestamp: Option<Time>,
+    deletion_timestamp: Option<Time>,
+    labels: Option<BTreeMap<String, String>>,
+    annotations: Option<BTreeMap<String, String>>,
+    finalizers: Option<Vec<String>>,
+    owner_references: Option<Vec<OwnerReference>>,
+}
+
+impl<'de> Deserialize<'de> for Observed {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Wire { metadata, spec, status } = Wire::deserialize(deserializer)?;
+        let mut annotations = metadata.annotations;
+        if let Some(annotations) = &mut annotations {
+            annotations.remove(LAST_APPLIED);
+        }
+        let metadata = ObjectMeta {
+            name: metadata.name,
+            namespace: metadata.namespace,
+            uid: metadata.uid,
+            resource_version: metadata.resource_version,
+            generation: metadata.generation,
+            creation_timestamp: metadata.creation_timestamp,
+            deletion_timestamp: metadata.deletion_timestamp,
+            labels: metadata.labels,
+            annotations,
+            finalizers: metadata.finalizers,
+            owner_references: metadata.owner_references,
+            ..ObjectMeta::default()
+        };
+        Ok(Self { metadata, spec, status })
+    }
+}
+
+impl<'de> Deserialize<'de> for ObservedMetadata {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Observed::deserialize(deserializer).map(Self)
+    }
+}
+
+impl Serialize for Observed {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeStruct;
+        let mut object = serializer.serialize_struct("Observed", 3)?;
+        object.serialize_field("metadata", &self.metadata)?;
+        object.serialize_field("spec", &self.spec)?;
+        object.serialize_field("status", &self.status)?;
+        object.end()
+    }
+}
+
+macro_rules! dynamic_resource {
+    ($kind:ty, $self_:ident => $metadata:expr, $metadata_only:literal) => {
+        impl Resource for $kind {
+            type DynamicType = ApiResource;
+            type Scope = DynamicResourceScope;
+
+            fn kind(dt: &ApiResource) -> Cow<'_, str> {
+                dt.kind.as_str().into()
+            }
+            fn group(dt: &ApiResource) -> Cow<'_, str> {
+                dt.group.as_str().into()
+            }
+            fn version(dt: &ApiResource) -> Cow<'_, str> {
+                dt.version.as_str().into()
+            }
+            fn api_version(dt: &ApiResource) -> Cow<'_, str> {
+                dt.api_version.as_str().into()
+            }
+            fn plural(dt: &ApiResource) -> Cow<'_, str> {
+                dt.plural.as_str().into()
+            }
+            fn metadata_api() -> bool {
+                $metadata_only
+            }
+            fn meta(&self) -> &ObjectMeta {
+                let $self_ = self;
+                &$metadata
+            }
+            fn meta_mut(&mut self) -> &mut ObjectMeta {
+                let $self_ = self;
+                &mut $metadata
+            }
+        }
+    };
+}
+
+dynamic_resource!(Observed, object => object.metadata, false);
+dynamic_resource!(ObservedMetadata, object => object.0.metadata, true);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_no_controller_reads_is_dropped() {
+        let object: Observed = serde_json::from_value(json!({
+            "apiVersion": "g/v1", "kind": "K",
+            "metadata": {"name": "n", "resourceVersion": "7", "managedFields": [{"manager": "m"}],
+                "annotations": {LAST_APPLIED: "{}", "keep": "me"}},
+            "data": {"big": "value"},
+            "spec": {"a": 1},
+        }))
+        .unwrap();
+        assert_eq!(object.metadata.managed_fields, None);
+        assert_eq!(object.metadata.annotations, Some([("keep".to_owned(), "me".to_owned())].into()));
+        assert_eq!(object.metadata.resource_version.as_deref(), Some("7"));
+        assert_eq!(object.spec, json!({"a": 1}));
+        assert_eq!(object.status, Value::Null);
+    }
+
+    #[test]
+    fn spec_and_status_of_any_shape_are_accepted() {
+        let object: Observed =
+            serde_json::from_value(json!({"metadata": {"name": "n"}, "spec": "text", "status": [1]})).unwrap();
+        assert_eq!((object.spec, object.status), (json!("text"), json!([1])));
+    }
+}

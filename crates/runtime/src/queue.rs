@@ -1,0 +1,324 @@
+//! The work queue: each key at most once, never on two workers, with a back-off of its own.
+
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
+    hash::Hash,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep_until},
+};
+
+/// The first delay after a failure; it doubles with each further one.
+const FIRST_DELAY: Duration = Duration::from_millis(5);
+/// The longest delay between two tries of a failing key.
+const LONGEST_DELAY: Duration = Duration::from_secs(60);
+
+/// What a worker says of a key when it is done with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Nothing more to do until something changes.
+    Settled,
+    /// Look again after a while.
+    Again(Duration),
+    /// It failed: try again, later each time.
+    Failed,
+}
+
+/// A queue of keys that wait to be worked on.
+#[derive(Debug)]
+pub struct Queue<K> {
+    state: Mutex<State<K>>,
+    changed: Notify,
+}
+
+#[derive(Debug)]
+struct State<K> {
+    ready: VecDeque<K>,
+    delayed: BTreeMap<(Instant, u64), K>,
+    entries: HashMap<K, Entry>,
+    sequence: u64,
+    adds: u64,
+    retries: u64,
+    closed: bool,
+}
+
+#[derive(Debug, Default)]
+struct Entry {
+    place: Place,
+    /// Asked for while being worked on.
+    again: bool,
+    failures: u32,
+    ready_since: Option<Instant>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Place {
+    #[default]
+    Nowhere,
+    Ready,
+    Delayed(Instant, u64),
+    AtWork,
+}
+
+/// Figures for metrics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueFigures {
+    /// Keys that a worker could take now.
+    pub depth: usize,
+    /// Keys ever added.
+    pub adds: u64,
+    /// Keys ever added again after a failure.
+    pub retries: u64,
+}
+
+impl<K> Default for Queue<K> {
+    fn default() -> Self {
+        Self {
+            state: Mutex::new(State {
+                ready: VecDeque::new(),
+                delayed: BTreeMap::new(),
+                entries: HashMap::new(),
+                sequence: 0,
+                adds: 0,
+                retries: 0,
+                closed: false,
+            }),
+            changed: Notify::new(),
+        }
+    }
+}
+
+impl<K: Clone + Eq + Hash> Queue<K> {
+    /// Asks for a key to be worked on as soon as a worker is free.
+    pub fn add(&self, key: K) {
+        let mut state = self.lock();
+        state.adds += 1;
+        state.add(key);
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    /// Takes the next key, waiting for one; `None` once the queue is closed. With the key comes how long it waited.
+    pub async fn next(&self) -> Option<(K, Duration)> {
+        loop {
+            let changed = self.changed.notified();
+            let wake = {
+                let mut state = self.lock();
+                if state.closed {
+                    self.changed.notify_one();
+                    return None;
+                }
+                let now = Instant::now();
+                state.promote(now);
+                if let Some(key) = state.ready.pop_front() {
+                    let entry = state.entries.entry(key.clone()).or_default();
+                    entry.place = Place::AtWork;
+                    let waited = entry.ready_since.take().map_or(Duration::ZERO, |since| now - since);
+                    if !state.ready.is_empty() {
+                        self.changed.notify_one();
+                    }
+                    return Some((key, waited));
+                }
+                state.delayed.keys().next().map(|(at, _)| *at)
+            };
+            match wake {
+                None => changed.await,
+                Some(at) => {
+                    tokio::select! {
+                        () = changed => {}
+                        () = sleep_until(at) => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// Gives a key back.
+    pub fn done(&self, key: K, outcome: Outcome) {
+        let mut state = self.lock();
+        state.done(key, outcome);
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    /// Ends every worker's wait.
+    pub fn close(&self) {
+        self.lock().closed = true;
+        self.changed.notify_waiters();
+        self.changed.notify_one();
+    }
+
+    /// Figures for metrics.
+    pub fn figures(&self) -> QueueFigures {
+        let state = self.lock();
+        QueueFigures { depth: state.ready.len(), adds: state.adds, retries: state.retries }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<K>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K: Clone + Eq + Hash> State<K> {
+    fn add(&mut self, key: K) {
+        let entry = self.entries.entry(key.clone()).or_default();
+        match entry.place {
+            Place::Ready => return,
+            Place::AtWork => {
+                entry.again = true;
+                return;
+            }
+            Place::Delayed(at, sequence) => {
+                self.delayed.remove(&(at, sequence));
+            }
+            Place::Nowhere => {}
+        }
+        entry.place = Place::Ready;
+        entry.ready_since = Some(Instant::now());
+        self.ready.push_back(key);
+    }
+
+    fn done(&mut self, key: K, outcome: Outcome) {
+        let Some(entry) = self.entries.get_mut(&key) else { return };
+        entry.place = Place::Nowhere;
+        let again = std::mem::take(&mut entry.again);
+        let delay = match outcome {
+            Outcome::Settled => {
+                entry.failures = 0;
+                None
+            }
+            Outcome::Again(delay) => {
+                entry.failures = 0;
+                Some(delay)
+            }
+            Outcome::Failed => {
+                entry.failures = entry.failures.saturating_add(1);
+                self.retries += 1;
+                Some(back_off(entry.failures))
+            }
+        };
+        // Something changed meanwhile: that is a reason to look at once, even after a failure.
+        if again {
+            self.add(key);
+        } else if let Some(delay) = delay {
+            let at = Instant::now() + delay;
+            self.sequence += 1;
+            entry.place = Place::Delayed(at, self.sequence);
+            self.delayed.insert((at, self.sequence), key);
+        } else {
+            self.entries.remove(&key);
+        }
+    }
+
+    fn promote(&mut self, now: Instant) {
+        while let Some(first) = self.delayed.first_entry() {
+            if first.key().0 > now {
+                break;
+            }
+            let key = first.remove();
+            if let Some(entry) = self.entries.get_mut(&key) {
+                entry.place = Place::Ready;
+                entry.ready_since = Some(now);
+            }
+            self.ready.push_back(key);
+        }
+    }
+}
+
+/// How long to wait after this many failures in a row.
+pub fn back_off(failures: u32) -> Duration {
+    FIRST_DELAY.saturating_mul(1 << failures.saturating_sub(1).min(20)).min(LONGEST_DELAY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn take(queue: &Queue<&'static str>) -> Option<&'static str> {
+        tokio::select! {
+            next = queue.next() => next.map(|(key, _)| key),
+            () = tokio::time::sleep(Duration::from_millis(1)) => None,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_waits_once_and_is_never_on_two_workers() {
+        let queue = Queue::default();
+        queue.add("a");
+        queue.add("a");
+        queue.add("b");
+        assert_eq!(take(&queue).await, Some("a"));
+        queue.add("a");
+        assert_eq!(take(&queue).await, Some("b"));
+        assert_eq!(take(&queue).await, None, "a is at work");
+        queue.done("a", Outcome::Settled);
+        assert_eq!(take(&queue).await, Some("a"), "a was asked for while at work");
+        queue.done("a", Outcome::Settled);
+        queue.done("b", Outcome::Settled);
+        assert_eq!(take(&queue).await, None);
+        assert!(queue.lock().entries.is_empty(), "settled keys are forgotten");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn failures_are_spaced_out_until_a_success() {
+        let queue = Queue::default();
+        queue.add("a");
+        let mut gaps = Vec::new();
+        for _ in 0..6 {
+            let started = Instant::now();
+            let (key, _) = queue.next().await.unwrap();
+            gaps.push(started.elapsed().as_millis());
+            queue.done(key, Outcome::Failed);
+        }
+        assert_eq!(gaps, [0, 5, 10, 20, 40, 80]);
+        let (key, _) = queue.next().await.unwrap();
+        queue.done(key, Outcome::Again(Duration::from_secs(1)));
+        let (key, _) = queue.next().await.unwrap();
+        queue.done(key, Outcome::Failed);
+        let started = Instant::now();
+        queue.next().await.unwrap();
+        assert_eq!(started.elapsed().as_millis(), 5, "a success resets the back-off");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_change_cuts_a_delay_short() {
+        let queue = Queue::default();
+        queue.add("a");
+        assert_eq!(take(&queue).await, Some("a"));
+        queue.done("a", Outcome::Again(Duration::from_secs(600)));
+        assert_eq!(take(&queue).await, None);
+        queue.add("a");
+        assert_eq!(take(&queue).await, Some("a"));
+        queue.done("a", Outcome::Settled);
+        assert_eq!(take(&queue).await, None);
+        tokio::time::advance(Duration::from_secs(601)).await;
+        assert_eq!(take(&queue).await, None, "the old delay is gone");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn closing_ends_every_wait() {
+        let queue = std::sync::Arc::new(Queue::<&'static str>::default());
+        let waits: Vec<_> = (0..3)
+            .map(|_| {
+                let queue = std::sync::Arc::clone(&queue);
+                tokio::spawn(async move { queue.next().await })
+            })
+            .collect();
+        tokio::task::yield_now().await;
+        queue.close();
+        for wait in waits {
+            assert_eq!(wait.await.unwrap(), None);
+        }
+    }
+
+    #[test]
+    fn back_off_has_a_ceiling() {
+        assert_eq!(back_off(1), FIRST_DELAY);
+        assert_eq!(back_off(100), LONGEST_DELAY);
+        assert!((1..40).all(|n| back_off(n) <= back_off(n + 1)));
+    }
+}

@@ -1,0 +1,280 @@
+//! One watch: a kind's objects flow into a cache, and each change is told to whoever asked.
+
+use std::{
+    collections::HashSet,
+    fmt,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use futures::StreamExt;
+use kube::{
+    Api, Client,
+    core::{ApiResource, DynamicResourceScope, Resource},
+    runtime::watcher::{self, Event, watcher},
+};
+use serde::de::DeserializeOwned;
+use tokio::sync::Notify;
+use tracing::{debug, warn};
+
+use crate::{
+    ObjectKey,
+    cache::{Arrival, Cache, Cached},
+    observed::{Observed, ObservedMetadata},
+};
+
+/// Objects a page while listing: small pages keep the peak of memory low.
+const PAGE: u32 = 250;
+/// The wait after the first broken watch; it doubles with each further one.
+const FIRST_RETRY: Duration = Duration::from_millis(100);
+/// The longest wait before a broken watch is tried again.
+const LONGEST_RETRY: Duration = Duration::from_secs(5);
+/// How often a kind that the server does not serve is asked for, if no news of its CRD comes first.
+const ABSENT_RETRY: Duration = Duration::from_secs(30);
+
+/// What is watched.
+#[derive(Clone, Debug)]
+pub struct WatchTarget {
+    /// The kind.
+    pub resource: ApiResource,
+    /// Only this namespace, or all.
+    pub namespace: Option<String>,
+    /// Only objects with these labels, or all.
+    pub label_selector: Option<String>,
+}
+
+/// A change to one object. `before` and `now` are never both absent.
+#[derive(Debug)]
+pub struct Change<'a, T> {
+    /// The object.
+    pub key: &'a ObjectKey,
+    /// What was known.
+    pub before: Option<&'a Arc<T>>,
+    /// What is known now; nothing if the object is gone.
+    pub now: Option<&'a Arc<T>>,
+}
+
+/// How far a watch is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WatchState {
+    /// The first list is not complete.
+    Syncing,
+    /// The cache is a true copy.
+    Synced,
+    /// The server does not serve the kind (or does not any more).
+    Absent,
+    /// The server refuses or fails; the text says how.
+    Failing(String),
+}
+
+/// The state of one watch, shared between the watch and those who wait for it.
+#[derive(Debug)]
+pub struct WatchHandle {
+    state: std::sync::Mutex<WatchState>,
+    was_synced: AtomicBool,
+    /// Cuts the wait after a failure short.
+    retry_now: Notify,
+}
+
+impl Default for WatchHandle {
+    fn default() -> Self {
+        Self {
+            state: std::sync::Mutex::new(WatchState::Syncing),
+            was_synced: AtomicBool::new(false),
+            retry_now: Notify::new(),
+        }
+    }
+}
+
+impl WatchHandle {
+    /// How far the watch is now.
+    pub fn state(&self) -> WatchState {
+        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+
+    /// Whether the watch has ever known the whole truth.
+    pub fn was_synced(&self) -> bool {
+        self.was_synced.load(Ordering::Acquire)
+    }
+
+    /// Asks a watch that waits after a failure to try at once.
+    pub fn retry_now(&self) {
+        self.retry_now.notify_one();
+    }
+
+    /// Sets the state; says whether it differs from the one before.
+    fn set(&self, state: WatchState) -> bool {
+        if state == WatchState::Synced {
+            self.was_synced.store(true, Ordering::Release);
+        }
+        let mut current = self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let changed = *current != state;
+        *current = state;
+        changed
+    }
+}
+
+/// Listens to one watch.
+pub trait Listener<T>: Send + Sync + 'static {
+    /// An object came, changed or went.
+    fn changed(&self, change: Change<'_, T>);
+    /// The watch became synced, absent or failing.
+    fn state_changed(&self, _state: &WatchState) {}
+}
+
+impl<T, F: Fn(Change<'_, T>) + Send + Sync + 'static> Listener<T> for F {
+    fn changed(&self, change: Change<'_, T>) {
+        self(change);
+    }
+}
+
+/// Watches whole objects, for ever. `project` keeps of an object what its reader needs.
+pub async fn watch<T: Cached>(
+    client: Client,
+    target: WatchTarget,
+    project: impl Fn(Observed) -> T + Send + Sync,
+    cache: Cache<T>,
+    listener: impl Listener<T>,
+    handle: Arc<WatchHandle>,
+) {
+    watch_as::<Observed, T>(client, target, project, cache, listener, handle).await;
+}
+
+/// Watches the metadata of objects, for ever.
+pub async fn watch_metadata<T: Cached>(
+    client: Client,
+    target: WatchTarget,
+    project: impl Fn(Observed) -> T + Send + Sync,
+    cache: Cache<T>,
+    listener: impl Listener<T>,
+    handle: Arc<WatchHandle>,
+) {
+    let project = |ObservedMetadata(object): ObservedMetadata| project(object);
+    watch_as::<ObservedMetadata, T>(client, target, project, cache, listener, handle).await;
+}
+
+async fn watch_as<K, T>(
+    client: Client,
+    target: WatchTarget,
+    project: impl Fn(K) -> T + Send + Sync,
+    cache: Cache<T>,
+    listener: impl Listener<T>,
+    handle: Arc<WatchHandle>,
+) where
+    K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>
+        + Clone
+        + DeserializeOwned
+        + fmt::Debug
+        + Send
+        + 'static,
+    T: Cached,
+{
+    let api: Api<K> = match &target.namespace {
+        Some(namespace) => Api::namespaced_with(client, namespace, &target.resource),
+        None => Api::all_with(client, &target.resource),
+    };
+    let mut config = watcher::Config::default().page_size(PAGE);
+    config.label_selector.clone_from(&target.label_selector);
+    let mut events = pin!(watcher(api, config));
+    let mut listed = HashSet::new();
+    let mut failures = 0_u32;
+    let enter = |state: WatchState| {
+        if handle.set(state.clone()) {
+            listener.state_changed(&state);
+        }
+    };
+    let tell = |key: &ObjectKey, arrival: Arrival<T>| {
+        if let Arrival::News { before, now } = arrival {
+            listener.changed(Change { key, before: before.as_ref(), now: Some(&now) });
+        }
+    };
+    let forget_all_but = |keys: &HashSet<ObjectKey>| {
+        for (key, gone) in cache.keep_only(keys) {
+            listener.changed(Change { key: &key, before: Some(&gone), now: None });
+        }
+    };
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(Event::Init) => listed.clear(),
+            Ok(Event::InitApply(object)) => {
+                let key = ObjectKey::of(&object);
+                let arrival = cache.arrive_listed(&key, project(object));
+                tell(&key, arrival);
+                listed.insert(key);
+            }
+            Ok(Event::InitDone) => {
+                forget_all_but(&std::mem::take(&mut listed));
+                failures = 0;
+                enter(WatchState::Synced);
+            }
+            Ok(Event::Apply(object)) => {
+                failures = 0;
+                let key = ObjectKey::of(&object);
+                let arrival = cache.arrive(&key, project(object));
+                tell(&key, arrival);
+            }
+            Ok(Event::Delete(object)) => {
+                failures = 0;
+                let key = ObjectKey::of(&object);
+                // A successor of the same name may be known already.
+                let same = cache.get(&key).is_some_and(|known| known.metadata().uid == object.meta().uid);
+                if same && let Some(gone) = cache.depart(&key) {
+                    listener.changed(Change { key: &key, before: Some(&gone), now: None });
+                }
+            }
+            Err(error) => {
+                failures += 1;
+                let wait = match classify(&error) {
+                    Trouble::Absent => {
+                        forget_all_but(&HashSet::new());
+                        enter(WatchState::Absent);
+                        ABSENT_RETRY
+                    }
+                    Trouble::Refused(reason) => {
+                        warn!(kind = %target.resource.kind, group = %target.resource.group, %reason, "watch refused");
+                        enter(WatchState::Failing(reason));
+                        retry_after(failures)
+                    }
+                    Trouble::Passing => {
+                        debug!(kind = %target.resource.kind, %error, "watch broken, trying again");
+                        retry_after(failures)
+                    }
+                };
+                tokio::select! {
+                    () = tokio::time::sleep(wait) => {}
+                    () = handle.retry_now.notified() => {}
+                }
+            }
+        }
+    }
+}
+
+enum Trouble {
+    Absent,
+    Refused(String),
+    Passing,
+}
+
+fn classify(error: &watcher::Error) -> Trouble {
+    let cause = match error {
+        watcher::Error::InitialListFailed(cause)
+        | watcher::Error::WatchStartFailed(cause)
+        | watcher::Error::WatchFailed(cause) => cause,
+        _ => return Trouble::Passing,
+    };
+    match cause {
+        kube::Error::Api(status) if status.is_not_found() => Trouble::Absent,
+        kube::Error::Api(status) if status.code == 401 || status.code == 403 => {
+            Trouble::Refused(status.message.clone())
+        }
+        _ => Trouble::Passing,
+    }
+}
+
+fn retry_after(failures: u32) -> Duration {
+    FIRST_RETRY.saturating_mul(1 << failures.saturating_sub(1).min(10)).min(LONGEST_RETRY)
+}

@@ -1,0 +1,196 @@
+//! Writes: minimal merge patches, guarded by resourceVersion, only by the leader, each with a limit.
+
+use std::{fmt, time::Duration};
+
+use kube::{
+    Api, Client,
+    api::{DeleteParams, Patch, PatchParams, Preconditions},
+    core::ApiResource,
+};
+use serde_json::Value;
+
+use crate::{ObjectKey, leadership::Leadership, observed::Observed};
+
+/// A write that takes longer than this has failed.
+const WRITE_LIMIT: Duration = Duration::from_secs(15);
+
+/// Sends what controllers decided.
+#[derive(Clone)]
+pub struct Writer {
+    client: Client,
+    leadership: Leadership,
+    field_manager: &'static str,
+}
+
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writer").field("field_manager", &self.field_manager).finish_non_exhaustive()
+    }
+}
+
+/// Which part of an object a patch is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Metadata and spec.
+    Main,
+    /// The status subresource.
+    Status,
+}
+
+/// A write did not happen, or nobody knows whether it did.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// Somebody else wrote meanwhile: read again and decide anew.
+    #[error("{kind} {key} was changed by somebody else meanwhile")]
+    Conflict {
+        /// The kind.
+        kind: String,
+        /// The object.
+        key: ObjectKey,
+    },
+    /// The object is gone.
+    #[error("{kind} {key} does not exist")]
+    NotFound {
+        /// The kind.
+        kind: String,
+        /// The object.
+        key: ObjectKey,
+    },
+    /// Another process leads.
+    #[error("{kind} {key} was not written because this process does not lead any more")]
+    NotLeading {
+        /// The kind.
+        kind: String,
+        /// The object.
+        key: ObjectKey,
+    },
+    /// No answer came in time.
+    #[error("writing {kind} {key} took longer than {WRITE_LIMIT:?}")]
+    TooSlow {
+        /// The kind.
+        kind: String,
+        /// The object.
+        key: ObjectKey,
+    },
+    /// The server refused, or could not be reached.
+    #[error("cannot {verb} {kind} {key}: {reason}")]
+    Refused {
+        /// What was tried.
+        verb: &'static str,
+        /// The kind.
+        kind: String,
+        /// The object.
+        key: ObjectKey,
+        /// The server's words.
+        reason: String,
+    },
+}
+
+impl WriteError {
+    /// Whether reading again and deciding anew is all there is to do.
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, Self::Conflict { .. })
+    }
+
+    /// Whether the object is gone.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::NotFound { .. })
+    }
+}
+
+impl Writer {
+    /// A writer under one field manager's name.
+    pub fn new(client: Client, leadership: Leadership, field_manager: &'static str) -> Self {
+        Self { client, leadership, field_manager }
+    }
+
+    /// Sends a merge patch; gives back the object as it is now.
+    ///
+    /// The patch should carry `metadata.resourceVersion` wherever it could overwrite somebody else's work.
+    pub async fn patch(
+        &self,
+        resource: &ApiResource,
+        key: &ObjectKey,
+        part: Part,
+        patch: &Value,
+    ) -> Result<Observed, WriteError> {
+        let api = self.api(resource, key);
+        let params =
+            PatchParams { field_manager: Some(self.field_manager.to_owned()), ..PatchParams::default() };
+        let patch = Patch::Merge(patch);
+        self.send("patch", resource, key, async {
+            match part {
+                Part::Main => api.patch(&key.name, &params, &patch).await,
+                Part::Status => api.patch_status(&key.name, &params, &patch).await,
+            }
+        })
+        .await
+    }
+
+    /// Deletes the object with that uid; a successor of the same name is left alone.
+    pub async fn delete(&self, resource: &ApiResource, key: &ObjectKey, uid: &str) -> Result<(), WriteError> {
+        let api = self.api(resource, key);
+        let params = DeleteParams {
+            preconditions: Some(Preconditions { uid: Some(uid.to_owned()), resource_version: None }),
+            ..DeleteParams::default()
+        };
+        self.send("delete", resource, key, async { api.delete(&key.name, &params).await.map(|_| ()) }).await
+    }
+
+    /// Reads an object past all caches.
+    pub async fn read(&self, resource: &ApiResource, key: &ObjectKey) -> Result<Option<Observed>, WriteError> {
+        let api = self.api(resource, key);
+        match self.limited("read", resource, key, api.get_opt(&key.name)).await {
+            Err(WriteError::NotFound { .. }) => Ok(None),
+            other => other,
+        }
+    }
+
+    fn api(&self, resource: &ApiResource, key: &ObjectKey) -> Api<Observed> {
+        if key.namespace.is_empty() {
+            Api::all_with(self.client.clone(), resource)
+        } else {
+            Api::namespaced_with(self.client.clone(), &key.namespace, resource)
+        }
+    }
+
+    async fn send<T>(
+        &self,
+        verb: &'static str,
+        resource: &ApiResource,
+        key: &ObjectKey,
+        request: impl Future<Output = Result<T, kube::Error>>,
+    ) -> Result<T, WriteError> {
+        if !self.leadership.is_held() {
+            return Err(WriteError::NotLeading { kind: resource.kind.clone(), key: key.clone() });
+        }
+        self.limited(verb, resource, key, request).await
+    }
+
+    async fn limited<T>(
+        &self,
+        verb: &'static str,
+        resource: &ApiResource,
+        key: &ObjectKey,
+        request: impl Future<Output = Result<T, kube::Error>>,
+    ) -> Result<T, WriteError> {
+        let (kind, key) = (resource.kind.clone(), key.clone());
+        match tokio::time::timeout(WRITE_LIMIT, request).await {
+            Ok(Ok(done)) => Ok(done),
+            Err(_) => Err(WriteError::TooSlow { kind, key }),
+            Ok(Err(kube::Error::Api(status))) if status.is_conflict() => {
+                Err(WriteError::Conflict { kind, key })
+            }
+            Ok(Err(kube::Error::Api(status))) if status.is_not_found() => {
+                Err(WriteError::NotFound { kind, key })
+            }
+            Ok(Err(error)) => {
+                let reason = match &error {
+                    kube::Error::Api(status) => status.message.clone(),
+                    other => crate::controller::with_causes(other),
+                };
+                Err(WriteError::Refused { verb, kind, key, reason })
+            }
+        }
+    }
+}
