@@ -1,1 +1,22 @@
-//! Placeholder.
+//! The core provider's Cluster controller.
+//!
+//! One pass over a Cluster reads a [snapshot] from caches, turns it into a [plan] by pure functions, and lets the
+//! [controller] carry the plan out: at most one write on each provider object, one on the Cluster, one on its status.
+
+pub mod controller;
+mod conversion;
+mod deletion;
+mod foreign;
+mod index;
+mod ownership;
+mod phase;
+pub mod plan;
+mod provider_object;
+mod resolve;
+pub mod snapshot;
+mod status;
+
+pub use controller::register;
+
+/// The Lease that upstream's core manager and this one compete for, so that never both act.
+pub const LEASE: &str = "controller-leader-election-capi";

@@ -1,0 +1,62 @@
+//! The end of a Cluster: control plane first, then infrastructure, then the Cluster itself.
+
+use capstan_runtime::{ObjectKey, events::Severity};
+
+use crate::{
+    ownership::other_owner,
+    plan::{Draft, ObjectDeletion, Release, is_deleting, metadata},
+    snapshot::Referenced,
+};
+
+/// Plans the next step, and says what the Cluster waits for.
+pub(crate) fn plan(draft: &mut Draft<'_>) {
+    let namespace = draft.cluster.metadata.namespace.clone().unwrap_or_default();
+    let mut gone = Vec::new();
+    let steps = [
+        (&draft.snapshot.control_plane, "WaitingForControlPlaneDeletion"),
+        (&draft.snapshot.infrastructure, "WaitingForInfrastructureDeletion"),
+    ];
+    for (referenced, waiting) in steps {
+        match referenced {
+            // Of a kind that is not installed there is no object to wait for.
+            Referenced::Nothing | Referenced::Unresolved { kind_missing: true, .. } => {}
+            Referenced::Missing { reference, resource } => {
+                gone.push((resource.clone(), ObjectKey::new(&namespace, &reference.name)));
+            }
+            Referenced::Loading { reference } => {
+                draft.findings.deletion = Some((waiting, format!("Looking for {} {}", reference.kind, reference.name)));
+                return;
+            }
+            Referenced::Unresolved { reference, reason, .. } => {
+                let message = format!("Cannot tell whether {} {} is gone: {reason}", reference.kind, reference.name);
+                draft.findings.deletion = Some((waiting, message));
+                return;
+            }
+            // What another Cluster owns is not ours to delete.
+            Referenced::Found(found) if other_owner(draft.cluster, metadata(found)).is_some() => {}
+            Referenced::Found(found) => {
+                let (kind, name) = (&found.reference.kind, &found.reference.name);
+                let holders = metadata(found).finalizers.clone().unwrap_or_default();
+                let message = if holders.is_empty() {
+                    format!("Waiting for {kind} {name} to be deleted")
+                } else {
+                    format!("Waiting for {kind} {name} to be deleted; held by its finalizers {}", holders.join(", "))
+                };
+                if !is_deleting(found) {
+                    let deletion = ObjectDeletion {
+                        resource: found.resource.clone(),
+                        key: draft.key_of(found),
+                        uid: metadata(found).uid.clone().unwrap_or_default(),
+                    };
+                    draft.plan.deletions.push(deletion);
+                }
+                draft.findings.deletion = Some((waiting, message));
+                return;
+            }
+        }
+    }
+    draft.plan.release = Some(Release { gone, patch: draft.finalizer_removal() });
+    draft.findings.deletion = Some(("DeletionCompleted", "Deletion completed".to_owned()));
+    let message = format!("Cluster {} has been deleted", draft.cluster.name());
+    draft.event(Severity::Normal, "Deleted", message);
+}

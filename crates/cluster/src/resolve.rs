@@ -1,0 +1,134 @@
+//! From a reference to the object behind it, without a request.
+
+use std::sync::Arc;
+
+use capstan_api::{
+    cluster::v1beta2::ObjectReference,
+    contract::{GroupKind, PickedVersion, crd_name, pick_version},
+};
+use capstan_runtime::{
+    ObjectKey, Observed,
+    cache::{Cache, Cached},
+    hub::Hub,
+    watch::{WatchHandle, WatchState},
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::ApiResource;
+
+use crate::{
+    foreign::Foreign,
+    index::group_kind,
+    snapshot::{FoundObject, Referenced},
+};
+
+/// What is kept of a CustomResourceDefinition: name and labels.
+#[derive(Clone, Debug)]
+pub(crate) struct CrdRecord {
+    metadata: ObjectMeta,
+}
+
+impl CrdRecord {
+    pub(crate) fn new(object: Observed) -> Self {
+        let metadata = object.metadata;
+        Self {
+            metadata: ObjectMeta {
+                name: metadata.name,
+                uid: metadata.uid,
+                resource_version: metadata.resource_version,
+                deletion_timestamp: metadata.deletion_timestamp,
+                labels: metadata.labels,
+                ..ObjectMeta::default()
+            },
+        }
+    }
+}
+
+impl Cached for CrdRecord {
+    fn metadata(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+}
+
+/// Finds the objects that Clusters refer to.
+#[derive(Debug)]
+pub(crate) struct Resolver {
+    pub(crate) crds: Cache<CrdRecord>,
+    pub(crate) crds_watch: Arc<WatchHandle>,
+    pub(crate) hub: Arc<Hub<Foreign>>,
+}
+
+impl Resolver {
+    /// Looks a reference up; its kind is watched from then on.
+    pub(crate) fn resolve(&self, cluster: &ObjectKey, reference: Option<&ObjectReference>, field: &str) -> Referenced {
+        let Some(reference) = reference else { return Referenced::Nothing };
+        let reference = reference.clone();
+        let name = crd_name(&reference.api_group, &reference.kind);
+        let Some(crd) = self.crds.get(&ObjectKey::new("", &name)) else {
+            if !self.crds_watch.was_synced() {
+                return Referenced::Loading { reference };
+            }
+            let reason = format!(
+                "CustomResourceDefinition {name} does not exist: install the provider that serves kind {} of {}, or correct {field}",
+                reference.kind, reference.api_group
+            );
+            return Referenced::Unresolved { reference, reason, kind_missing: true };
+        };
+        let labels = crd.metadata.labels.clone().unwrap_or_default();
+        let picked = match pick_version(&name, &labels) {
+            Ok(picked) => picked,
+            Err(error) => {
+                return Referenced::Unresolved { reference, reason: error.to_string(), kind_missing: false };
+            }
+        };
+        let resource = api_resource(&reference, &name, &picked);
+        let watched = self.hub.ensure(&group_kind(&reference), &resource);
+        let refused = |reason: String| Referenced::Unresolved {
+            reference: reference.clone(),
+            reason,
+            kind_missing: false,
+        };
+        match watched.state {
+            WatchState::Syncing => return Referenced::Loading { reference },
+            WatchState::Absent => {
+                return refused(format!(
+                    "{} {} is not served: label {} of CustomResourceDefinition {name} names version {}, which must be one of its served versions",
+                    resource.api_version, resource.kind, picked.contract.label(), picked.version
+                ));
+            }
+            WatchState::Failing(error) => {
+                return refused(format!(
+                    "cannot watch {} {}: {error}. If the provider has a group of its own, it must grant core access by a ClusterRole with label cluster.x-k8s.io/aggregate-to-manager: \"true\"",
+                    resource.api_version, resource.kind
+                ));
+            }
+            WatchState::Synced => {}
+        }
+        match watched.cache.get(&cluster.beside(&reference.name)) {
+            Some(object) => Referenced::Found(FoundObject { reference, contract: picked.contract, resource, object }),
+            None => Referenced::Missing { reference, resource },
+        }
+    }
+    /// The kind behind a reference, in the version that core speaks, if that is known.
+    pub(crate) fn resource_of(&self, reference: &ObjectReference) -> Option<ApiResource> {
+        let name = crd_name(&reference.api_group, &reference.kind);
+        let crd = self.crds.get(&ObjectKey::new("", &name))?;
+        let picked = pick_version(&name, crd.metadata.labels.as_ref()?).ok()?;
+        Some(api_resource(reference, &name, &picked))
+    }
+
+    /// Takes in the answer to our own write.
+    pub(crate) fn remember(&self, resource: &ApiResource, key: &ObjectKey, object: Foreign) {
+        let kind = GroupKind::new(&resource.group, &resource.kind);
+        self.hub.ensure(&kind, resource).cache.remember(key, object);
+    }
+}
+
+fn api_resource(reference: &ObjectReference, crd: &str, picked: &PickedVersion) -> ApiResource {
+    ApiResource {
+        api_version: format!("{}/{}", reference.api_group, picked.version),
+        group: reference.api_group.clone(),
+        version: picked.version.clone(),
+        kind: reference.kind.clone(),
+        plural: crd.split_once('.').map_or("", |(plural, _)| plural).to_owned(),
+    }
+}

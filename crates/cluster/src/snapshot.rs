@@ -1,0 +1,162 @@
+//! All that one decision about a Cluster is made from.
+
+use std::sync::Arc;
+
+use capstan_api::{
+    cluster::v1beta2::{ClusterSpec, ClusterStatus, ObjectReference},
+    contract::{self, ContractVersion},
+};
+use capstan_runtime::{Observed, cache::Cached};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::ApiResource;
+use serde_json::{Value, json};
+
+pub use crate::foreign::Foreign;
+
+/// A Cluster as the controller reads it.
+#[derive(Clone, Debug, Default)]
+pub struct ClusterRecord {
+    /// The metadata.
+    pub metadata: ObjectMeta,
+    /// The desired state.
+    pub spec: ClusterSpec,
+    /// The reported state.
+    pub status: ClusterStatus,
+    /// What is wrong with the object if it cannot be read; spec and status are empty then.
+    pub malformed: Option<String>,
+}
+
+impl ClusterRecord {
+    /// Reads an object. One that cannot be read is kept with the reason, so that it never stops the others.
+    pub fn new(object: Observed) -> Self {
+        let Observed { metadata, spec, status } = object;
+        let or_empty = |value: Value| if value.is_null() { json!({}) } else { value };
+        let read = || -> Result<_, String> {
+            let spec = serde_json::from_value(or_empty(spec)).map_err(|error| format!("spec: {error}"))?;
+            let status = serde_json::from_value(or_empty(status)).map_err(|error| format!("status: {error}"))?;
+            Ok((spec, status))
+        };
+        match read() {
+            Ok((spec, status)) => Self { metadata, spec, status, malformed: None },
+            Err(error) => Self { metadata, malformed: Some(error), ..Self::default() },
+        }
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        self.metadata.name.as_deref().unwrap_or_default()
+    }
+
+    /// The uid.
+    pub fn uid(&self) -> &str {
+        self.metadata.uid.as_deref().unwrap_or_default()
+    }
+
+    /// Whether somebody asked for its deletion.
+    pub fn is_deleting(&self) -> bool {
+        self.metadata.deletion_timestamp.is_some()
+    }
+
+    /// Whether it is paused, by spec or by annotation.
+    pub fn is_paused(&self) -> bool {
+        self.spec.paused == Some(true) || contract::is_paused(&self.metadata)
+    }
+
+    /// Whether a ClusterClass stands behind it.
+    pub fn has_topology(&self) -> bool {
+        self.spec.topology.is_some()
+    }
+
+    /// Whether the infrastructure was provisioned once; this is never taken back.
+    pub fn was_provisioned(&self) -> bool {
+        let initialization = self.status.initialization.as_ref();
+        initialization.and_then(|it| it.infrastructure_provisioned) == Some(true)
+    }
+
+    /// Whether the control plane was initialized once; this is never taken back.
+    pub fn was_initialized(&self) -> bool {
+        let initialization = self.status.initialization.as_ref();
+        initialization.and_then(|it| it.control_plane_initialized) == Some(true)
+    }
+}
+
+impl Cached for ClusterRecord {
+    fn metadata(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+}
+
+/// What became of a reference.
+#[derive(Clone, Debug)]
+pub enum Referenced {
+    /// There is no reference.
+    Nothing,
+    /// The kind is not known well enough to look for the object.
+    Unresolved {
+        /// The reference.
+        reference: ObjectReference,
+        /// What is wrong and what to do.
+        reason: String,
+        /// Whether the kind is not installed at all, so that no object of it can exist.
+        kind_missing: bool,
+    },
+    /// The first list of the kind is under way.
+    Loading {
+        /// The reference.
+        reference: ObjectReference,
+    },
+    /// There is no such object.
+    Missing {
+        /// The reference.
+        reference: ObjectReference,
+        /// The kind in the version that speaks the contract.
+        resource: ApiResource,
+    },
+    /// Here it is.
+    Found(FoundObject),
+}
+
+/// An object that a Cluster refers to.
+#[derive(Clone, Debug)]
+pub struct FoundObject {
+    /// The reference.
+    pub reference: ObjectReference,
+    /// The contract that it speaks.
+    pub contract: ContractVersion,
+    /// The kind in the version that speaks the contract.
+    pub resource: ApiResource,
+    /// What is known of it.
+    pub object: Arc<Foreign>,
+}
+
+impl Referenced {
+    /// The reference, if there is one.
+    pub fn reference(&self) -> Option<&ObjectReference> {
+        match self {
+            Self::Nothing => None,
+            Self::Unresolved { reference, .. }
+            | Self::Loading { reference }
+            | Self::Missing { reference, .. }
+            | Self::Found(FoundObject { reference, .. }) => Some(reference),
+        }
+    }
+
+    /// The object, if it is there.
+    pub fn found(&self) -> Option<&FoundObject> {
+        match self {
+            Self::Found(found) => Some(found),
+            _ => None,
+        }
+    }
+}
+
+/// A Cluster and the objects that it refers to, at one moment.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// The Cluster.
+    pub cluster: Arc<ClusterRecord>,
+    /// Its infrastructure.
+    pub infrastructure: Referenced,
+    /// Its control plane.
+    pub control_plane: Referenced,
+}

@@ -1,0 +1,321 @@
+//! Conditions and counters of a Cluster.
+
+use capstan_api::{
+    cluster::v1beta2::{ClusterStatus, ControlPlaneStatus},
+    conditions::{self, ConditionStatus, Mirror, Report, legacy},
+    names::annotation,
+};
+use capstan_runtime::events::Severity;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::{
+    plan::{Draft, is_deleting},
+    snapshot::Referenced,
+};
+
+/// What was found out about the objects that the Cluster refers to.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    pub(crate) infrastructure: Finding,
+    pub(crate) control_plane: Finding,
+    /// Why the Cluster is still there although it is to be deleted.
+    pub(crate) deletion: Option<(&'static str, String)>,
+}
+
+/// What was found out about one object.
+#[derive(Debug, Default)]
+pub(crate) struct Finding {
+    /// Its fields.
+    pub(crate) essence: Option<Value>,
+    /// It is provisioned or initialized, now or earlier.
+    pub(crate) done: bool,
+    /// It breaks the contract.
+    pub(crate) violation: Option<String>,
+    /// It cannot be used.
+    pub(crate) trouble: Option<String>,
+}
+
+impl Finding {
+    /// Whether nothing must be taken from the object.
+    pub(crate) fn refused(&self) -> bool {
+        self.violation.is_some() || self.trouble.is_some()
+    }
+}
+
+/// Reasons on the wire.
+mod reason {
+    pub(super) const PAUSED: &str = "Paused";
+    pub(super) const NOT_PAUSED: &str = "NotPaused";
+    pub(super) const NOT_DELETING: &str = "NotDeleting";
+    pub(super) const READY: &str = "Ready";
+    pub(super) const NOT_READY: &str = "NotReady";
+    pub(super) const AVAILABLE: &str = "Available";
+    pub(super) const NOT_AVAILABLE: &str = "NotAvailable";
+    pub(super) const INITIALIZED: &str = "Initialized";
+    pub(super) const NOT_INITIALIZED: &str = "NotInitialized";
+    pub(super) const OBJECT_DELETED: &str = "ObjectDeleted";
+    pub(super) const OBJECT_DOES_NOT_EXIST: &str = "ObjectDoesNotExist";
+    pub(super) const INTERNAL_ERROR: &str = "InternalError";
+    /// Upstream has no word for this: it says InternalError and points to its logs.
+    pub(super) const CONTRACT_VIOLATED: &str = "ContractViolated";
+    pub(super) const OWNED_BY_ANOTHER_CLUSTER: &str = "OwnedByAnotherCluster";
+}
+
+/// A paused Cluster says so, and nothing else of it changes.
+pub(crate) fn report_paused(draft: &mut Draft<'_>, now: Timestamp) {
+    let mut why = Vec::new();
+    if draft.cluster.spec.paused == Some(true) {
+        why.push("Cluster spec.paused is set to true".to_owned());
+    }
+    if capstan_api::contract::is_paused(&draft.cluster.metadata) {
+        why.push(format!("Cluster has the {} annotation", annotation::PAUSED));
+    }
+    let report = Report::new("Paused", true, reason::PAUSED).with_message(why.join(", "));
+    let generation = draft.generation();
+    conditions::set(&mut draft.status.conditions, report, generation, now);
+}
+
+/// Reports what the plan found.
+pub(crate) fn report(draft: &mut Draft<'_>, now: Timestamp) {
+    let generation = draft.generation();
+    let deleting = match &draft.findings.deletion {
+        Some((reason, message)) => Report::new("Deleting", true, *reason).with_message(message.as_str()),
+        None => Report::new("Deleting", false, reason::NOT_DELETING),
+    };
+    let mut reports = vec![Report::new("Paused", false, reason::NOT_PAUSED), deleting];
+    let infrastructure = judge(draft, &INFRASTRUCTURE);
+    let control_plane = judge(draft, &CONTROL_PLANE);
+    for (seen, subject) in [(&infrastructure, &INFRASTRUCTURE), (&control_plane, &CONTROL_PLANE)] {
+        if let Some(report) = seen {
+            warn_about(draft, subject, report);
+        }
+    }
+    reports.extend(infrastructure);
+    reports.extend(control_plane);
+    reports.extend(initialized(draft));
+    for report in reports {
+        conditions::set(&mut draft.status.conditions, report, generation, now);
+    }
+    report_legacy(draft, now);
+    draft.status.observed_generation = generation;
+}
+
+/// One of the two objects that a Cluster refers to, and the words for it.
+struct Subject {
+    condition: &'static str,
+    source: &'static str,
+    field: &'static str,
+    good: &'static str,
+    bad: &'static str,
+    not_yet: &'static str,
+    referenced: for<'a> fn(&'a Draft<'_>) -> &'a Referenced,
+    finding: for<'a> fn(&'a Draft<'_>) -> &'a Finding,
+    was_done: fn(&Draft<'_>) -> bool,
+    legacy: &'static str,
+    legacy_waiting: &'static str,
+}
+
+const INFRASTRUCTURE: Subject = Subject {
+    condition: "InfrastructureReady",
+    source: "Ready",
+    field: "spec.infrastructureRef",
+    good: reason::READY,
+    bad: reason::NOT_READY,
+    not_yet: "status.initialization.provisioned is false",
+    referenced: |draft| &draft.snapshot.infrastructure,
+    finding: |draft| &draft.findings.infrastructure,
+    was_done: |draft| draft.cluster.was_provisioned(),
+    legacy: "InfrastructureReady",
+    legacy_waiting: "WaitingForInfrastructure",
+};
+
+const CONTROL_PLANE: Subject = Subject {
+    condition: "ControlPlaneAvailable",
+    source: "Available",
+    field: "spec.controlPlaneRef",
+    good: reason::AVAILABLE,
+    bad: reason::NOT_AVAILABLE,
+    not_yet: "status.initialization.controlPlaneInitialized is false",
+    referenced: |draft| &draft.snapshot.control_plane,
+    finding: |draft| &draft.findings.control_plane,
+    was_done: |draft| draft.cluster.was_initialized(),
+    legacy: "ControlPlaneReady",
+    legacy_waiting: "WaitingForControlPlane",
+};
+
+/// The condition that mirrors an object; nothing while the object is still being loaded or is not used.
+fn judge(draft: &Draft<'_>, subject: &Subject) -> Option<Report> {
+    let (referenced, finding) = ((subject.referenced)(draft), (subject.finding)(draft));
+    let deleting = draft.cluster.is_deleting();
+    let was_done = (subject.was_done)(draft);
+    let say = |status: ConditionStatus, reason: &str, message: String| {
+        Some(Report::new(subject.condition, status, reason).with_message(message))
+    };
+    match referenced {
+        Referenced::Loading { .. } => None,
+        Referenced::Nothing if draft.cluster.has_topology() => {
+            let message = if deleting { "" } else { "Waiting for cluster topology to be reconciled" };
+            say(ConditionStatus::False, reason::OBJECT_DOES_NOT_EXIST, message.to_owned())
+        }
+        Referenced::Nothing if subject.condition == INFRASTRUCTURE.condition => {
+            if draft.cluster.spec.control_plane_ref.is_some() {
+                let message = format!("{} is not set: the control plane brings its own", subject.field);
+                say(ConditionStatus::True, subject.good, message)
+            } else {
+                let message = format!("Waiting for {} to be set", subject.field);
+                say(ConditionStatus::False, reason::OBJECT_DOES_NOT_EXIST, message)
+            }
+        }
+        Referenced::Nothing => None,
+        Referenced::Unresolved { reason: why, .. } => {
+            say(ConditionStatus::Unknown, reason::INTERNAL_ERROR, why.clone())
+        }
+        Referenced::Missing { reference, .. } => {
+            let kind = &reference.kind;
+            match (deleting, was_done) {
+                (true, true) => {
+                    say(ConditionStatus::False, reason::OBJECT_DELETED, format!("{kind} has been deleted"))
+                }
+                (false, true) => say(
+                    ConditionStatus::False,
+                    reason::OBJECT_DELETED,
+                    format!("{kind} has been deleted while the cluster still exists"),
+                ),
+                (_, false) => {
+                    say(ConditionStatus::False, reason::OBJECT_DOES_NOT_EXIST, format!("{kind} does not exist"))
+                }
+            }
+        }
+        Referenced::Found(found) => {
+            if let Some(trouble) = &finding.trouble {
+                return say(ConditionStatus::False, reason::OWNED_BY_ANOTHER_CLUSTER, trouble.clone());
+            }
+            if let Some(violation) = &finding.violation {
+                return say(ConditionStatus::False, reason::CONTRACT_VIOLATED, violation.clone());
+            }
+            let essence = finding.essence.as_ref()?;
+            let mirror = Mirror::of(subject.source).to(subject.condition).reason_if_true(subject.good);
+            let mirror = if finding.done {
+                mirror.or_else(true, subject.good, "")
+            } else {
+                mirror.or_else(false, subject.bad, format!("{} {}", found.reference.kind, subject.not_yet))
+            };
+            Some(mirror.apply(&conditions::read(essence)))
+        }
+    }
+}
+
+/// An event where the condition began to say that something is wrong which no controller will mend.
+fn warn_about(draft: &mut Draft<'_>, subject: &Subject, report: &Report) {
+    const WORTH_A_WARNING: [&str; 5] = [
+        reason::INTERNAL_ERROR,
+        reason::CONTRACT_VIOLATED,
+        reason::OWNED_BY_ANOTHER_CLUSTER,
+        reason::OBJECT_DELETED,
+        conditions::reason::INVALID_CONDITION_REPORTED,
+    ];
+    let before = conditions::get(&draft.cluster.status.conditions, subject.condition);
+    let is_new = before.is_none_or(|before| before.reason != report.reason || before.message != report.message);
+    if is_new
+        && !draft.cluster.is_deleting()
+        && let Some(reason) = WORTH_A_WARNING.into_iter().find(|reason| *reason == report.reason)
+    {
+        draft.event(Severity::Warning, reason, report.message.clone());
+    }
+}
+
+/// `ControlPlaneInitialized`, once true for ever. Without a reference it depends on Machines.
+fn initialized(draft: &Draft<'_>) -> Option<Report> {
+    const TYPE: &str = "ControlPlaneInitialized";
+    if conditions::is_true(&draft.cluster.status.conditions, TYPE) {
+        return Some(Report::new(TYPE, true, reason::INITIALIZED));
+    }
+    let kind = || draft.snapshot.control_plane.reference().map(|it| it.kind.clone()).unwrap_or_default();
+    match &draft.snapshot.control_plane {
+        Referenced::Nothing | Referenced::Loading { .. } => None,
+        Referenced::Unresolved { reason: why, .. } => {
+            Some(Report::new(TYPE, ConditionStatus::Unknown, reason::INTERNAL_ERROR).with_message(why.as_str()))
+        }
+        Referenced::Missing { .. } => Some(
+            Report::new(TYPE, ConditionStatus::Unknown, reason::OBJECT_DOES_NOT_EXIST)
+                .with_message(format!("{} does not exist", kind())),
+        ),
+        Referenced::Found(_) if draft.findings.control_plane.done && !draft.findings.control_plane.refused() => {
+            Some(Report::new(TYPE, true, reason::INITIALIZED))
+        }
+        Referenced::Found(_) => Some(
+            Report::new(TYPE, false, reason::NOT_INITIALIZED).with_message("Control plane not yet initialized"),
+        ),
+    }
+}
+
+/// The conditions in the style of v1beta1, for those who still read them.
+fn report_legacy(draft: &mut Draft<'_>, now: Timestamp) {
+    let mut reports = Vec::new();
+    for subject in [&INFRASTRUCTURE, &CONTROL_PLANE] {
+        reports.extend(judge_legacy(draft, subject));
+    }
+    if let Some(is_initialized) = initialized(draft).map(|report| report.status == ConditionStatus::True) {
+        reports.push(if is_initialized {
+            legacy::Report::holds("ControlPlaneInitialized")
+        } else {
+            let reason = "WaitingForControlPlaneProviderInitialized";
+            legacy::Report::fails("ControlPlaneInitialized", legacy::Severity::Info, reason, "")
+        });
+    }
+    let has_some = !reports.is_empty();
+    if !has_some && draft.status.deprecated.is_none() {
+        return;
+    }
+    let list = &mut draft.status.deprecated.get_or_insert_default().v1beta1.get_or_insert_default().conditions;
+    for report in reports {
+        legacy::set(list, report, now);
+    }
+    if let Some(ready) = legacy::summary(list, &["ControlPlaneReady", "InfrastructureReady"]) {
+        legacy::set(list, legacy::Report { type_: "Ready".to_owned(), ..ready }, now);
+    }
+}
+
+fn judge_legacy(draft: &Draft<'_>, subject: &Subject) -> Option<legacy::Report> {
+    let (referenced, finding) = ((subject.referenced)(draft), (subject.finding)(draft));
+    let info = |reason: &str| legacy::Report::fails(subject.legacy, legacy::Severity::Info, reason, "");
+    match referenced {
+        Referenced::Nothing => {
+            let provisioned = draft.status.initialization.as_ref()?.infrastructure_provisioned == Some(true);
+            let is_infrastructure = subject.legacy == INFRASTRUCTURE.legacy;
+            (is_infrastructure && provisioned).then(|| legacy::Report::holds(subject.legacy))
+        }
+        Referenced::Loading { .. } | Referenced::Unresolved { .. } => None,
+        Referenced::Missing { .. } if draft.cluster.is_deleting() => Some(info("Deleted")),
+        Referenced::Missing { .. } => Some(info(subject.legacy_waiting)),
+        Referenced::Found(found) => {
+            let essence = finding.essence.as_ref()?;
+            if let Some(mut mirrored) = legacy::mirror(&legacy::read(essence), subject.legacy) {
+                subject.legacy.clone_into(&mut mirrored.type_);
+                return Some(mirrored);
+            }
+            Some(if is_deleting(found) {
+                info("Deleting")
+            } else if finding.done {
+                legacy::Report::holds(subject.legacy)
+            } else {
+                info(subject.legacy_waiting)
+            })
+        }
+    }
+}
+
+/// What the control plane does not report keeps its last value.
+pub(crate) fn count_control_plane(status: &mut ClusterStatus, counted: ControlPlaneStatus) {
+    if counted == ControlPlaneStatus::default() && status.control_plane.is_none() {
+        return;
+    }
+    let known = status.control_plane.get_or_insert_default();
+    let keep = |known: &mut Option<i32>, counted: Option<i32>| *known = counted.or(*known);
+    keep(&mut known.desired_replicas, counted.desired_replicas);
+    keep(&mut known.replicas, counted.replicas);
+    keep(&mut known.ready_replicas, counted.ready_replicas);
+    keep(&mut known.available_replicas, counted.available_replicas);
+    keep(&mut known.up_to_date_replicas, counted.up_to_date_replicas);
+}

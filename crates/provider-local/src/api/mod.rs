@@ -1,0 +1,13 @@
+//! The kinds `LocalCluster` and `LocalClusterTemplate` of `infrastructure.cluster.x-k8s.io`.
+
+mod crd;
+pub mod v1beta1;
+pub mod v1beta2;
+
+pub use crd::crds;
+
+/// Held by the provider until the load balancer is gone.
+pub const FINALIZER: &str = "localcluster.infrastructure.cluster.x-k8s.io";
+
+/// The value of the provider label.
+pub const PROVIDER: &str = "infrastructure-local";
