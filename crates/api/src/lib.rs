@@ -5,4 +5,5 @@
 pub mod cluster;
 pub mod conditions;
 pub mod contract;
+pub mod crd;
 pub mod names;

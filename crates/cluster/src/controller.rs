@@ -24,13 +24,14 @@ use k8s_openapi::{
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::core::ApiResource;
+use serde_json::json;
 use tracing::{debug, info};
 
 use crate::{
     conversion::converter,
     foreign::Foreign,
     index::ReferenceIndex,
-    plan::{Plan, plan},
+    plan::{ObjectPatch, Plan, plan},
     resolve::{CrdRecord, Resolver},
     snapshot::{ClusterRecord, Snapshot},
 };
@@ -247,10 +248,10 @@ impl ClusterReconciler {
             self.clusters.remember(key, ClusterRecord::new(written));
         }
         let mut failure = None;
-        for adoption in &plan.adoptions {
+        for (index, adoption) in plan.adoptions.iter().enumerate() {
             match self.writer.patch(&adoption.resource, &adoption.key, Part::Main, &adoption.patch).await {
                 Ok(written) => self.resolver.remember(&adoption.resource, &adoption.key, Foreign::new(written)),
-                Err(error) => failure = Some(error),
+                Err(error) => failure = Some((Some(index), error)),
             }
         }
         for deletion in &plan.deletions {
@@ -258,15 +259,18 @@ impl ClusterReconciler {
             match self.writer.delete(&deletion.resource, &deletion.key, &deletion.uid).await {
                 Ok(()) => {}
                 Err(error) if error.is_not_found() => {}
-                Err(error) => failure = Some(error),
+                Err(error) => failure = Some((None, error)),
             }
         }
-        if let Some(error) = failure {
+        if let Some((index, error)) = failure {
+            if let Some(index) = index.filter(|_| matches!(error, WriteError::Refused { .. })) {
+                self.report_refusal(key, snapshot, &plan.adoptions[index], &error, version).await?;
+            }
             return Err(error.into());
         }
         if let Some(mut patch) = plan.status {
             // What the plan was made from guards the write: other writers' conditions are never lost.
-            patch["metadata"] = serde_json::json!({ "resourceVersion": version });
+            patch["metadata"] = json!({ "resourceVersion": version });
             let written = self.writer.patch(&self.resource, key, Part::Status, &patch).await?;
             self.clusters.remember(key, ClusterRecord::new(written));
         }
@@ -292,6 +296,24 @@ impl ClusterReconciler {
         };
         for event in plan.events {
             self.recorder.record(&target, event.severity, event.reason, event.message);
+        }
+        Ok(())
+    }
+
+    /// An object that the server does not let us adopt is shown as such, instead of as waiting.
+    async fn report_refusal(
+        &self,
+        key: &ObjectKey,
+        snapshot: &Snapshot,
+        adoption: &ObjectPatch,
+        error: &WriteError,
+        version: Option<String>,
+    ) -> Result<(), ClusterError> {
+        let refused = snapshot.with_refusal(&adoption.resource, &error.to_string());
+        if let Some(mut patch) = plan(&refused, clock::now()).status {
+            patch["metadata"] = json!({ "resourceVersion": version });
+            let written = self.writer.patch(&self.resource, key, Part::Status, &patch).await?;
+            self.clusters.remember(key, ClusterRecord::new(written));
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ mod resolve;
 pub mod snapshot;
 mod status;
 
-pub use controller::register;
+pub use controller::{Options, register};
 
 /// The Lease that upstream's core manager and this one compete for, so that never both act.
 pub const LEASE: &str = "controller-leader-election-capi";

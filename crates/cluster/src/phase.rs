@@ -3,15 +3,15 @@
 use capstan_api::cluster::v1beta2::{ClusterSpec, ClusterStatus};
 
 /// No infrastructure is associated with the Cluster yet.
-pub const PENDING: &str = "Pending";
+pub(crate) const PENDING: &str = "Pending";
 /// There is a reference, and its provider is at work.
-pub const PROVISIONING: &str = "Provisioning";
+pub(crate) const PROVISIONING: &str = "Provisioning";
 /// The infrastructure is complete and the endpoint known.
-pub const PROVISIONED: &str = "Provisioned";
+pub(crate) const PROVISIONED: &str = "Provisioned";
 /// The Cluster is going away.
-pub const DELETING: &str = "Deleting";
+pub(crate) const DELETING: &str = "Deleting";
 /// A provider reported a failure that it cannot recover from.
-pub const FAILED: &str = "Failed";
+pub(crate) const FAILED: &str = "Failed";
 
 /// The phase that follows from spec and status.
 pub(crate) fn phase(spec: &ClusterSpec, status: &ClusterStatus, deleting: bool) -> &'static str {

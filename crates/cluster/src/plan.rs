@@ -330,3 +330,6 @@ impl status::Finding {
         self.violation = Some(format!("{} {}: {violation}", found.reference.kind, found.reference.name));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -160,3 +160,23 @@ pub struct Snapshot {
     /// Its control plane.
     pub control_plane: Referenced,
 }
+
+impl Snapshot {
+    /// The same, with an object of that kind marked as one that the server does not let us have.
+    #[must_use]
+    pub fn with_refusal(&self, resource: &ApiResource, reason: &str) -> Self {
+        let mark = |referenced: &Referenced| match referenced.found() {
+            Some(found) if found.resource == *resource => Referenced::Unresolved {
+                reference: found.reference.clone(),
+                reason: reason.to_owned(),
+                kind_missing: false,
+            },
+            _ => referenced.clone(),
+        };
+        Self {
+            cluster: Arc::clone(&self.cluster),
+            infrastructure: mark(&self.infrastructure),
+            control_plane: mark(&self.control_plane),
+        }
+    }
+}

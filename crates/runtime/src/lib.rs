@@ -11,6 +11,7 @@ pub mod controller;
 mod diagnostics;
 pub mod events;
 pub mod hub;
+pub mod install;
 mod key;
 pub mod leadership;
 pub mod manager;

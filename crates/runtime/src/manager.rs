@@ -4,7 +4,7 @@ use std::{future::Future, sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
 use kube::{Client, core::ApiResource};
-use tokio::task::JoinSet;
+use tokio::{net::TcpListener, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
@@ -63,7 +63,7 @@ pub struct Manager {
     metrics: Metrics,
     readiness: Readiness,
     converters: Converters,
-    certificate: Option<OwnCertificate>,
+    webhooks: Option<(TcpListener, OwnCertificate)>,
     stop: CancellationToken,
     election: Option<BoxFuture<'static, Result<(), LeadershipLost>>>,
     /// Ended at once when the process stops.
@@ -142,7 +142,7 @@ impl Manager {
             metrics,
             readiness: Readiness::default(),
             converters: Converters::default(),
-            certificate: None,
+            webhooks: None,
             stop,
             election,
             background: Vec::new(),
@@ -193,9 +193,9 @@ impl Manager {
         &mut self.converters
     }
 
-    /// Serves webhooks with this certificate instead of the one in `--webhook-cert-dir`.
-    pub fn serve_with(&mut self, certificate: OwnCertificate) {
-        self.certificate = Some(certificate);
+    /// Serves webhooks here and with this certificate, whatever `--webhook-port` and `--webhook-cert-dir` say.
+    pub fn serve_webhooks_on(&mut self, listener: TcpListener, certificate: OwnCertificate) {
+        self.webhooks = Some((listener, certificate));
     }
 
     /// Watches a kind from the start; the process is ready only once it is synced.
@@ -325,17 +325,18 @@ impl Manager {
             };
             tasks.spawn(named("the diagnostics server", serve(listener, router, tls, self.stop.clone())));
         }
-        if self.options.webhook_port != 0 && !self.converters.is_empty() {
-            let listener = listen("--webhook-port", &format!(":{}", self.options.webhook_port)).await?;
-            let serving = match self.certificate.take() {
-                Some(own) => own.serving,
-                None => {
-                    let folder = CertificateFolder::open(&self.options.webhook_cert_dir).await?;
-                    let serving = folder.serving();
-                    tasks.spawn(named("the certificate's follower", folder.follow()));
-                    serving
-                }
-            };
+        let webhooks = match self.webhooks.take() {
+            Some((listener, own)) => Some((listener, own.serving)),
+            None if self.options.webhook_port == 0 || self.converters.is_empty() => None,
+            None => {
+                let folder = CertificateFolder::open(&self.options.webhook_cert_dir).await?;
+                let listener = listen("--webhook-port", &format!(":{}", self.options.webhook_port)).await?;
+                let serving = folder.serving();
+                tasks.spawn(named("the certificate's follower", folder.follow()));
+                Some((listener, serving))
+            }
+        };
+        if let Some((listener, serving)) = webhooks {
             let router = std::mem::take(&mut self.converters).router();
             let run = serve(listener, router, Some(serving.server_config()?), self.stop.clone());
             tasks.spawn(named("the webhook server", run));

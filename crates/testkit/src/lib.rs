@@ -1,1 +1,11 @@
-//! Placeholder.
+//! What stories are told with: a control plane, a namespace each, waits with a limit, and faults.
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "only tests use this crate")]
+
+pub mod faults;
+pub mod generic;
+mod plane;
+pub mod story;
+pub mod wait;
+
+pub use plane::{Plane, shared_plane};
+pub use story::{RunningManager, Story, Which};

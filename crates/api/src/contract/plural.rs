@@ -286,17 +286,24 @@ pub fn pluralize(word: &str) -> String {
             return with_ending(&format!("{stem}{plural}"));
         }
     }
-    if lower.ends_with('s') { word.to_owned() } else { format!("{word}s") }
+    if lower.ends_with('s') {
+        word.to_owned()
+    } else {
+        format!("{word}s")
+    }
 }
 
 fn irregular_plural(word: &str) -> Option<&'static str> {
-    DICTIONARY.iter().find(|(singular, ..)| *singular == word).map(|(_, plural, ..)| *plural)
+    DICTIONARY
+        .iter()
+        .find(|(singular, ..)| *singular == word)
+        .map(|(_, plural, ..)| *plural)
 }
 
 fn is_irregular_plural(word: &str) -> bool {
     DICTIONARY
         .iter()
-        .any(|(_, plural, other, scope)| *scope != OneWay && (*plural == word || *other == word && !word.is_empty()))
+        .any(|(_, plural, other, scope)| *scope != OneWay && (*plural == word || *other == word))
 }
 
 fn is_acronym(word: &str) -> bool {
@@ -305,16 +312,29 @@ fn is_acronym(word: &str) -> bool {
 
 fn capitalized(word: &str) -> String {
     let mut letters = word.chars();
-    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+    letters
+        .next()
+        .map(|first| first.to_uppercase().chain(letters).collect())
+        .unwrap_or_default()
 }
 
 /// The last of the parts that separators and capitals split a word into.
 fn last_part(word: &str) -> String {
     let mut last = String::new();
     let mut keep = |part: &str| {
-        let part = part.trim().trim_matches('_').trim_matches(' ').trim_matches(':').trim_matches('-').trim_matches('/');
+        let part = part
+            .trim()
+            .trim_matches('_')
+            .trim_matches(' ')
+            .trim_matches(':')
+            .trim_matches('-')
+            .trim_matches('/');
         if !part.is_empty() {
-            last = if is_acronym(part) { part.to_uppercase() } else { part.to_owned() };
+            last = if is_acronym(part) {
+                part.to_uppercase()
+            } else {
+                part.to_owned()
+            };
         }
     };
     let word = word.trim();
@@ -345,4 +365,178 @@ fn last_part(word: &str) -> String {
 /// The signs of ASCII that Unicode does not call punctuation; the library spares the back quote.
 const fn is_symbol(letter: char) -> bool {
     matches!(letter, '$' | '+' | '<' | '=' | '>' | '^' | '|' | '~')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What flect says: kinds found in the wild (as in the names of their CRDs), words that try each rule,
+    /// and kinds as they are written in messages.
+    #[rustfmt::skip]
+    const PLURALS: &[(&str, &str)] = &[
+        ("cluster", "clusters"), ("clusterclass", "clusterclasses"), ("machine", "machines"),
+        ("machinedeployment", "machinedeployments"), ("machineset", "machinesets"),
+        ("machinepool", "machinepools"), ("machinehealthcheck", "machinehealthchecks"),
+        ("machinedrainrule", "machinedrainrules"), ("clusterresourceset", "clusterresourcesets"),
+        ("clusterresourcesetbinding", "clusterresourcesetbindings"),
+        ("extensionconfig", "extensionconfigs"), ("ipaddress", "ipaddresses"),
+        ("ipaddressclaim", "ipaddressclaims"), ("kubeadmconfig", "kubeadmconfigs"),
+        ("kubeadmconfigtemplate", "kubeadmconfigtemplates"),
+        ("kubeadmcontrolplane", "kubeadmcontrolplanes"),
+        ("kubeadmcontrolplanetemplate", "kubeadmcontrolplanetemplates"), ("provider", "providers"),
+        ("coreprovider", "coreproviders"), ("infrastructureprovider", "infrastructureproviders"),
+        ("dockercluster", "dockerclusters"), ("dockermachinepool", "dockermachinepools"),
+        ("devcluster", "devclusters"), ("devmachine", "devmachines"), ("localcluster", "localclusters"),
+        ("localclustertemplate", "localclustertemplates"), ("awscluster", "awsclusters"),
+        ("awsclustercontrolleridentity", "awsclustercontrolleridentities"),
+        ("awsclusterstaticidentity", "awsclusterstaticidentities"), ("awsmachine", "awsmachines"),
+        ("awsmanagedcontrolplane", "awsmanagedcontrolplanes"),
+        ("awsfargateprofile", "awsfargateprofiles"), ("eksconfig", "eksconfigs"),
+        ("rosacluster", "rosaclusters"), ("rosanetwork", "rosanetworks"),
+        ("azurecluster", "azureclusters"), ("azureclusteridentity", "azureclusteridentities"),
+        ("azuremanagedcluster", "azuremanagedclusters"),
+        ("azureasomanagedcontrolplane", "azureasomanagedcontrolplanes"), ("gcpcluster", "gcpclusters"),
+        ("gcpmanagedcontrolplane", "gcpmanagedcontrolplanes"), ("vspherecluster", "vsphereclusters"),
+        ("vspherevm", "vspherevms"), ("vspheredeploymentzone", "vspheredeploymentzones"),
+        ("vspherefailuredomain", "vspherefailuredomains"), ("openstackcluster", "openstackclusters"),
+        ("openstackfloatingippool", "openstackfloatingippools"), ("openstackserver", "openstackservers"),
+        ("metal3cluster", "metal3clusters"), ("metal3data", "metal3data"),
+        ("metal3dataclaim", "metal3dataclaims"), ("metal3datatemplate", "metal3datatemplates"),
+        ("metal3remediation", "metal3remediations"), ("baremetalhost", "baremetalhosts"),
+        ("hostfirmwaresettings", "hostfirmwaresettings"), ("firmwareschema", "firmwareschemas"),
+        ("ippool", "ippools"), ("inclusterippool", "inclusterippools"),
+        ("globalinclusterippool", "globalinclusterippools"), ("packetcluster", "packetclusters"),
+        ("hetznerbaremetalhost", "hetznerbaremetalhosts"), ("hcloudmachine", "hcloudmachines"),
+        ("nutanixcluster", "nutanixclusters"), ("nutanixfailuredomain", "nutanixfailuredomains"),
+        ("proxmoxcluster", "proxmoxclusters"), ("proxmoxmachine", "proxmoxmachines"),
+        ("kubevirtcluster", "kubevirtclusters"), ("ibmpowervscluster", "ibmpowervsclusters"),
+        ("ibmvpcmachine", "ibmvpcmachines"), ("linodevpc", "linodevpcs"),
+        ("linodefirewall", "linodefirewalls"),
+        ("linodeobjectstoragebucket", "linodeobjectstoragebuckets"),
+        ("cloudstackaffinitygroup", "cloudstackaffinitygroups"),
+        ("cloudstackisolatednetwork", "cloudstackisolatednetworks"),
+        ("cloudstackzone", "cloudstackzones"), ("ocivirtualmachinepool", "ocivirtualmachinepools"),
+        ("tinkerbellcluster", "tinkerbellclusters"), ("talosconfig", "talosconfigs"),
+        ("taloscontrolplane", "taloscontrolplanes"), ("rke2config", "rke2configs"),
+        ("rke2controlplane", "rke2controlplanes"), ("k0scontrolplane", "k0scontrolplanes"),
+        ("kthreesconfig", "kthreesconfigs"), ("microk8scontrolplane", "microk8scontrolplanes"),
+        ("helmchartproxy", "helmchartproxies"), ("helmreleaseproxy", "helmreleaseproxies"),
+        ("kubevirtmachine", "kubevirtmachines"), ("byohost", "byohosts"),
+        ("vclustercontrol", "vclustercontrols"), ("kairos", "kairos"), ("pod", "pods"),
+        ("service", "services"), ("endpoints", "endpoints"), ("node", "nodes"),
+        ("namespace", "namespaces"), ("ingress", "ingresses"), ("ingressclass", "ingressclasses"),
+        ("storageclass", "storageclasses"), ("priorityclass", "priorityclasses"),
+        ("runtimeclass", "runtimeclasses"), ("gatewayclass", "gatewayclasses"), ("gateway", "gateways"),
+        ("httproute", "httproutes"), ("grpcroute", "grpcroutes"), ("tlsroute", "tlsroutes"),
+        ("referencegrant", "referencegrants"), ("backendtlspolicy", "backendtlspolicies"),
+        ("networkpolicy", "networkpolicies"), ("poddisruptionbudget", "poddisruptionbudgets"),
+        ("podsecuritypolicy", "podsecuritypolicies"), ("resourcequota", "resourcequotas"),
+        ("limitrange", "limitranges"), ("csidriver", "csidrivers"), ("csinode", "csinodes"),
+        ("volumeattachment", "volumeattachments"), ("lease", "leases"), ("event", "events"),
+        ("endpointslice", "endpointslices"), ("flowschema", "flowschemas"),
+        ("validatingadmissionpolicy", "validatingadmissionpolicies"),
+        ("validatingadmissionpolicybinding", "validatingadmissionpolicybindings"),
+        ("certificatesigningrequest", "certificatesigningrequests"),
+        ("customresourcedefinition", "customresourcedefinitions"), ("apiservice", "apiservices"),
+        ("componentstatus", "componentstatuses"), ("replicaset", "replicasets"),
+        ("daemonset", "daemonsets"), ("statefulset", "statefulsets"), ("cronjob", "cronjobs"),
+        ("horizontalpodautoscaler", "horizontalpodautoscalers"), ("certificate", "certificates"),
+        ("issuer", "issuers"), ("clusterissuer", "clusterissuers"), ("order", "orders"),
+        ("challenge", "challenges"), ("kibana", "kibanas"), ("elasticsearch", "elasticsearches"),
+        ("prometheus", "prometheuses"), ("alertmanager", "alertmanagers"),
+        ("servicemonitor", "servicemonitors"), ("prometheusrule", "prometheusrules"),
+        ("thanosruler", "thanosrulers"), ("kafka", "kafkas"), ("kafkatopic", "kafkatopics"),
+        ("redis", "redis"), ("rediscluster", "redisclusters"), ("postgres", "postgres"),
+        ("mysql", "mysqls"), ("mongodb", "mongodbs"), ("etcd", "etcds"), ("jaeger", "jaegers"),
+        ("kustomization", "kustomizations"), ("helmrelease", "helmreleases"),
+        ("gitrepository", "gitrepositories"), ("bucket", "buckets"),
+        ("ocirepository", "ocirepositories"), ("alert", "alerts"), ("receiver", "receivers"),
+        ("canary", "canaries"), ("appproject", "appprojects"), ("application", "applications"),
+        ("virtualservice", "virtualservices"), ("destinationrule", "destinationrules"),
+        ("sidecar", "sidecars"), ("authorizationpolicy", "authorizationpolicies"),
+        ("telemetry", "telemetries"), ("envoyfilter", "envoyfilters"), ("broker", "brokers"),
+        ("trigger", "triggers"), ("channel", "channels"), ("subscription", "subscriptions"),
+        ("sequence", "sequences"), ("parallel", "parallels"), ("knativeserving", "knativeservings"),
+        ("task", "tasks"), ("pipeline", "pipelines"), ("pipelinerun", "pipelineruns"),
+        ("proxy", "proxies"), ("dns", "dnsDNSes"), ("dnsrecord", "dnsrecords"), ("oauth", "oauths"),
+        ("infrastructure", "infrastructures"), ("featuregate", "featuregates"), ("console", "consoles"),
+        ("clusterversion", "clusterversions"), ("scheduler", "schedulers"), ("build", "builds"),
+        ("network", "networks"), ("authentication", "authentications"), ("id", "ids"), ("url", "urls"),
+        ("ip", "ips"), ("ids", "idsIDSes"), ("ips", "ipsIPSes"), ("https", "httpsHTTPSes"),
+        ("aes", "aesAESes"), ("mpls", "mplsMPLSes"), ("api", "apis"), ("vpn", "vpns"), ("uuid", "uuids"),
+        ("json", "jsons"), ("sql", "sqls"), ("acl", "acls"), ("nic", "nics"), ("ram", "rams"),
+        ("index", "indices"), ("indices", "indices"), ("indexes", "indexes"), ("vertex", "vertices"),
+        ("matrix", "matrices"), ("appendix", "appendices"), ("suffix", "suffixes"), ("mutex", "mutexes"),
+        ("box", "boxes"), ("fix", "fixes"), ("helix", "helices"), ("complex", "complexes"),
+        ("policy", "policies"), ("entry", "entries"), ("day", "days"), ("key", "keys"), ("boy", "boys"),
+        ("survey", "surveys"), ("soliloquy", "soliloquies"), ("query", "queries"), ("money", "money"),
+        ("bus", "buses"), ("status", "statuses"), ("virus", "viruses"), ("census", "censuses"),
+        ("campus", "campuses"), ("campuses", "campuses"), ("radius", "radii"), ("focus", "foci"),
+        ("nucleus", "nuclei"), ("cactus", "cacti"), ("corpus", "corpora"), ("genus", "genera"),
+        ("alias", "aliases"), ("aliases", "aliases"), ("class", "classes"), ("process", "processes"),
+        ("access", "accesses"), ("address", "addresses"), ("mesh", "meshes"), ("hash", "hashes"),
+        ("batch", "batches"), ("patch", "patches"), ("match", "matches"), ("branch", "branches"),
+        ("crash", "crashes"), ("quiz", "quizzes"), ("fez", "fezzes"), ("blitz", "blitzes"),
+        ("buzz", "buzzes"), ("topaz", "topazes"), ("waltz", "waltzes"), ("leaf", "leaves"),
+        ("shelf", "shelves"), ("half", "halves"), ("wolf", "wolves"), ("knife", "knives"),
+        ("life", "lives"), ("wife", "wives"), ("safe", "saves"), ("proof", "proofs"), ("roof", "roofs"),
+        ("thief", "thieves"), ("chief", "chiefs"), ("dwarf", "dwarfs"), ("scarf", "scarves"),
+        ("hero", "heroes"), ("echo", "echoes"), ("photo", "photos"), ("piano", "pianos"),
+        ("silo", "silos"), ("cello", "cellos"), ("auto", "autos"), ("veto", "vetos"),
+        ("video", "videoes"), ("studio", "studios"), ("ratio", "ratios"), ("zoo", "zoos"),
+        ("bamboo", "bamboos"), ("potato", "potatoes"), ("tomato", "tomatoes"), ("buffalo", "buffaloes"),
+        ("logo", "logoes"), ("memo", "memoes"), ("person", "people"), ("people", "people"),
+        ("child", "children"), ("man", "men"), ("woman", "women"), ("human", "humans"),
+        ("policeman", "policemen"), ("talisman", "talismen"), ("mouse", "mice"), ("house", "houses"),
+        ("louse", "lice"), ("warehouse", "warehouses"), ("foot", "feet"), ("tooth", "teeth"),
+        ("goose", "geese"), ("moose", "moose"), ("analysis", "analyses"), ("basis", "bases"),
+        ("base", "bases"), ("database", "databases"), ("crisis", "crises"), ("thesis", "theses"),
+        ("hypothesis", "hypotheses"), ("diagnosis", "diagnoses"), ("axis", "axes"), ("oasis", "oases"),
+        ("emphasis", "emphasis"), ("synopsis", "synopses"), ("datum", "data"), ("data", "data"),
+        ("medium", "media"), ("media", "media"), ("stadium", "stadiums"), ("museum", "museums"),
+        ("forum", "forums"), ("album", "albums"), ("minimum", "minima"), ("maximum", "maxima"),
+        ("curriculum", "curriculums"), ("spectrum", "spectra"), ("quorum", "quorums"),
+        ("premium", "premia"), ("criterion", "criteria"), ("phenomenon", "phenomena"),
+        ("lexicon", "lexica"), ("polyhedron", "polyhedra"), ("taxon", "taxa"), ("series", "series"),
+        ("species", "species"), ("news", "news"), ("information", "information"),
+        ("equipment", "equipment"), ("chassis", "chassis"), ("deer", "deer"), ("sheep", "sheep"),
+        ("fish", "fish"), ("aircraft", "aircraft"), ("rice", "rice"), ("jeans", "jeans"),
+        ("quota", "quotas"), ("agenda", "agendas"), ("formula", "formulas"), ("schema", "schemas"),
+        ("alumna", "alumnae"), ("vita", "vitae"), ("larva", "larvae"), ("nebula", "nebulae"),
+        ("fibula", "fibulae"), ("uvula", "ubulae"), ("move", "moves"), ("movie", "movies"),
+        ("cookie", "cookies"), ("hive", "hives"), ("archive", "archives"), ("directive", "directives"),
+        ("native", "natives"), ("cause", "causes"), ("clause", "clauses"), ("use", "uses"),
+        ("pause", "pauses"), ("cache", "caches"), ("axe", "axes"), ("bureau", "bureaus"),
+        ("plateau", "plateaux"), ("gas", "gas"), ("lens", "lens"), ("canvas", "canvas"),
+        ("kubernetes", "kubernetes"), ("settings", "settings"), ("details", "details"), ("x", "xes"),
+        ("s", "s"), ("y", "ies"), ("o", "oes"), ("ox", "oxen"), ("die", "dice"), ("toe", "toes"),
+        ("shoe", "shoes"), ("a", "as"), ("ss", "sses"), ("us", "uses"), ("Index", "Indices"),
+        ("MyIndex", "MyIndices"), ("DNS", "DNSes"), ("MachineDNS", "MachineDNSes"), ("Url", "Urls"),
+        ("ServerURL", "ServerURLs"), ("SSID", "SSIDs"), ("LANS", "LANSes"), ("IP", "IPs"),
+        ("FloatingIP", "FloatingIPs"), ("Policy", "Policies"), ("PersonPolicy", "PersonPolicies"),
+        ("House", "Houses"), ("myHouse", "myHouses"), ("foo-index", "foo-indices"),
+        ("foo_person", "foo_people"), ("a b index", "a b indices"), ("k8s", "k8s"),
+        ("Phase3Obj", "Phase3Objs"), ("", ""), ("-", ""), ("Media", "Media"), ("Medium", "Media"),
+        ("ID", "IDs"), ("MachineID", "MachineIDs"), ("GatewayClass", "GatewayClasses"),
+        ("MachineDeployment", "MachineDeployments"), ("MachineSet", "MachineSets"),
+        ("MachinePool", "MachinePools"), ("Machine", "Machines"),
+    ];
+
+    #[test]
+    fn plurals_are_those_of_flect() {
+        for (word, plural) in PLURALS {
+            assert_eq!(pluralize(word), *plural, "the plural of {word:?}");
+        }
+    }
+
+    #[test]
+    fn the_plural_of_a_listed_plural_is_itself() {
+        for (_, plural, other, scope) in DICTIONARY {
+            if *scope != OneWay {
+                assert_eq!(pluralize(plural), *plural);
+                assert_eq!(pluralize(other), *other);
+            }
+        }
+    }
 }

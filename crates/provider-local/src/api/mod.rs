@@ -11,3 +11,9 @@ pub const FINALIZER: &str = "localcluster.infrastructure.cluster.x-k8s.io";
 
 /// The value of the provider label.
 pub const PROVIDER: &str = "infrastructure-local";
+
+/// The webhook that converts between the versions, where the provider runs in the cluster.
+pub const WEBHOOK_SERVICE: capstan_api::crd::Conversion<'static> = capstan_api::crd::Conversion::Service {
+    namespace: "capstan-local-system",
+    name: "capstan-local-webhook-service",
+};

@@ -1,0 +1,171 @@
+//! The command line: every flag in one place.
+
+use std::path::PathBuf;
+
+use capstan_runtime::options::ManagerOptions;
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+
+/// A Cluster API management plane: the CLI, the core provider and a reference infrastructure provider in one binary.
+#[derive(Debug, Parser)]
+#[command(name = "capstan", version, disable_help_subcommand = true, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Start a local control plane and watch a Cluster become Provisioned on it
+    ///
+    /// Everything runs on loopback and ends with this command: etcd, kube-apiserver, kube-controller-manager, the
+    /// core provider and the local provider. The first run builds the control plane from its Go modules, once.
+    Quickstart(QuickstartArgs),
+
+    /// Run controllers
+    ///
+    /// The flags are those of upstream's managers, so that existing manifests keep working.
+    Manager(Box<ManagerArgs>),
+
+    /// Print CustomResourceDefinitions as YAML
+    ///
+    /// Example: capstan crds core | kubectl apply --server-side -f -
+    Crds(CrdsArgs),
+
+    /// Print the version of this binary
+    Version(VersionArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct QuickstartArgs {
+    /// Keep the control plane's data here, and go on from it next time [default: a temporary folder]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) state_dir: Option<PathBuf>,
+
+    /// Name of the sample Cluster
+    #[arg(long, value_name = "NAME", default_value = "demo")]
+    pub(crate) name: String,
+
+    /// End once the Cluster is Provisioned and its endpoint answers
+    #[arg(long)]
+    pub(crate) exit_when_ready: bool,
+
+    /// Verbosity of the controllers' log, which goes to controllers.log in the state folder
+    #[arg(short = 'v', long = "v", value_name = "LEVEL", default_value_t = 2)]
+    pub(crate) verbosity: u8,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ManagerArgs {
+    /// Which controllers to run
+    #[arg(value_enum)]
+    pub(crate) which: Controllers,
+
+    #[command(flatten)]
+    pub(crate) options: ManagerOptions,
+
+    /// Clusters that are reconciled at the same time
+    #[arg(long, value_name = "NUMBER", default_value_t = 50, value_parser = positive)]
+    pub(crate) cluster_concurrency: usize,
+
+    /// LocalClusters that are reconciled at the same time
+    #[arg(long, value_name = "NUMBER", default_value_t = 10, value_parser = positive)]
+    pub(crate) localcluster_concurrency: usize,
+
+    /// Verbosity of the log: 2 for what matters, 4 for decisions, 6 for everything
+    #[arg(short = 'v', long = "v", value_name = "LEVEL", default_value_t = 2)]
+    pub(crate) verbosity: u8,
+
+    /// Form of the log
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Text)]
+    pub(crate) logging_format: LogFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Controllers {
+    /// The core provider: the Cluster controller
+    Core,
+    /// The local infrastructure provider: the LocalCluster controller
+    Local,
+    /// Both
+    All,
+}
+
+impl Controllers {
+    pub(crate) fn core(self) -> bool {
+        matches!(self, Self::Core | Self::All)
+    }
+
+    pub(crate) fn local(self) -> bool {
+        matches!(self, Self::Local | Self::All)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// Lines for people
+    Text,
+    /// An object a line
+    Json,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CrdsArgs {
+    /// Whose kinds to print
+    #[arg(value_enum, default_value_t = Controllers::All)]
+    pub(crate) which: Controllers,
+
+    /// Whether API versions are converted by webhooks; without them only v1beta2 is served
+    ///
+    /// Use --webhooks=false for a manager that runs with --webhook-port 0.
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true,
+          default_value = "true", default_missing_value = "true")]
+    pub(crate) webhooks: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct VersionArgs {
+    /// Form of the output
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = VersionFormat::Text)]
+    pub(crate) output: VersionFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum VersionFormat {
+    /// A line for people
+    Text,
+    /// The version alone
+    Short,
+    /// JSON
+    Json,
+    /// YAML
+    Yaml,
+}
+
+fn positive(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|number| *number > 0).ok_or_else(|| "must be a number greater than 0".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn flags_can_be_given_as_upstreams_manifests_do() {
+        let cli = Cli::try_parse_from([
+            "capstan", "manager", "core", "--leader-elect", "--diagnostics-address=:8443",
+            "--insecure-diagnostics=false", "--v=4", "--sync-period=5m0s", "--namespace=", "--kube-api-qps=50",
+        ])
+        .unwrap();
+        let Command::Manager(args) = cli.command else { panic!("not manager") };
+        assert!(args.options.leader_elect && !args.options.insecure_diagnostics);
+        assert_eq!(args.verbosity, 4);
+        assert_eq!(args.options.sync_period.as_secs(), 300);
+        assert_eq!(args.options.namespace, "");
+    }
+}

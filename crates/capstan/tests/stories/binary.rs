@@ -1,0 +1,47 @@
+//! The binary as its users run it.
+
+use std::process::{Command, Output};
+
+fn capstan(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_capstan")).args(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[test]
+fn quickstart_ends_in_a_provisioned_cluster() {
+    let run = capstan(&["quickstart", "--exit-when-ready"]);
+    let (out, err) = (text(&run.stdout), text(&run.stderr));
+    assert!(run.status.success(), "{out}\n{err}");
+    assert!(out.contains("Provisioned"), "{out}");
+    assert!(err.contains("accepts connections"), "{err}");
+}
+
+#[test]
+fn crds_are_printed_for_those_who_ask() {
+    let run = capstan(&["crds", "core"]);
+    let out = text(&run.stdout);
+    assert!(run.status.success());
+    assert!(out.contains("name: clusters.cluster.x-k8s.io") && !out.contains("localclusters"), "{out:.400}");
+    let run = capstan(&["crds", "local", "--webhooks=false"]);
+    let out = text(&run.stdout);
+    assert!(out.contains("name: localclusters.infrastructure.cluster.x-k8s.io") && !out.contains("Webhook"));
+}
+
+#[test]
+fn mistakes_on_the_command_line_exit_with_1_and_say_what_is_possible() {
+    for (arguments, words) in [
+        (&["manager", "cor"][..], "possible values: core, local, all"),
+        (&["manager", "core", "--sync-period", "soon"], "write it like 30s, 10m or 1h30m"),
+        (&["manager", "core", "--kubeconfig", "/nonexistent/config"], "/nonexistent/config"),
+        (&["quickstart", "--state-dir"], "--state-dir"),
+    ] {
+        let run = capstan(arguments);
+        let err = text(&run.stderr);
+        assert_eq!(run.status.code(), Some(1), "{arguments:?}: {err}");
+        assert!(err.contains(words), "{arguments:?}: {err}");
+    }
+    assert!(capstan(&["version", "-o", "short"]).status.success());
+}

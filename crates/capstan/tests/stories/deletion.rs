@@ -1,0 +1,121 @@
+//! Clusters go away in order, and nothing is left behind.
+
+use capstan_api::conditions;
+use capstan_runtime::install::install_crds;
+use capstan_testkit::{
+    Story, Which, generic,
+    wait::{self, LIMIT},
+};
+use kube::{
+    ResourceExt,
+    api::{DeleteParams, Patch, PatchParams},
+};
+use serde_json::json;
+use tokio::net::TcpStream;
+
+#[tokio::test]
+async fn nothing_is_left() {
+    let story = Story::begin("delete").await;
+    let manager = story.manager(Which::All);
+    story.create_local("c", json!({})).await;
+    story.create_cluster("c", "LocalCluster", "c").await;
+    let cluster = story.until_phase("c", "Provisioned", LIMIT).await;
+    story.clusters().delete("c", &DeleteParams::default()).await.unwrap();
+    wait::until_gone(&story.clusters(), "c", LIMIT).await;
+    assert!(story.locals().get_opt("c").await.unwrap().is_none());
+    let endpoint = cluster.spec.control_plane_endpoint.unwrap();
+    let answer = TcpStream::connect(format!("{}:{}", endpoint.host, endpoint.port)).await;
+    assert!(answer.is_err(), "the load balancer is gone");
+    manager.stop().await;
+}
+
+#[tokio::test]
+async fn the_cluster_waits_for_its_infrastructure_and_says_so() {
+    let story = Story::begin("delete-order").await;
+    let crd = generic::crd("HeldCluster", &[("v1beta2", "v1beta2")]);
+    install_crds(&story.client, &[crd], "story").await.unwrap();
+    let manager = story.manager(Which::Core);
+    story.create_generic("HeldCluster", "ic", json!({})).await;
+    let hold = Patch::Merge(json!({"metadata": {"finalizers": ["example.com/hold"]}}));
+    story.generics("HeldCluster").patch("ic", &PatchParams::default(), &hold).await.unwrap();
+    story.create_cluster("c", "HeldCluster", "ic").await;
+    story.until_phase("c", "Provisioning", LIMIT).await;
+
+    story.clusters().delete("c", &DeleteParams::default()).await.unwrap();
+    let waiting = wait::until_is(&story.clusters(), "c", "waiting", LIMIT, |cluster| {
+        let status = cluster.status.clone().unwrap_or_default();
+        conditions::get(&status.conditions, "Deleting")
+            .is_some_and(|it| it.reason == "WaitingForInfrastructureDeletion" && it.message.contains("example.com/hold"))
+    })
+    .await;
+    assert_eq!(waiting.status.unwrap().phase.as_deref(), Some("Deleting"));
+    let infrastructure = story.generics("HeldCluster").get("ic").await.unwrap();
+    assert!(infrastructure.metadata.deletion_timestamp.is_some());
+
+    let release = Patch::Merge(json!({"metadata": {"finalizers": []}}));
+    story.generics("HeldCluster").patch("ic", &PatchParams::default(), &release).await.unwrap();
+    wait::until_gone(&story.clusters(), "c", LIMIT).await;
+    manager.stop().await;
+}
+
+#[tokio::test]
+async fn a_cluster_whose_kind_was_never_installed_can_go() {
+    let story = Story::begin("delete-nokind").await;
+    let manager = story.manager(Which::Core);
+    story.create_cluster("c", "NeverCluster", "ic").await;
+    story.until_phase("c", "Provisioning", LIMIT).await;
+    story.clusters().delete("c", &DeleteParams::default()).await.unwrap();
+    wait::until_gone(&story.clusters(), "c", LIMIT).await;
+    manager.stop().await;
+}
+
+#[tokio::test]
+async fn a_paused_cluster_stays_until_it_is_resumed() {
+    let story = Story::begin("delete-paused").await;
+    let manager = story.manager(Which::All);
+    story.create_local("c", json!({})).await;
+    story.create_cluster("c", "LocalCluster", "c").await;
+    story.until_phase("c", "Provisioned", LIMIT).await;
+    let pause = |paused: bool| Patch::Merge(json!({"spec": {"paused": paused}}));
+    story.clusters().patch("c", &PatchParams::default(), &pause(true)).await.unwrap();
+    wait::until_is(&story.clusters(), "c", "paused", LIMIT, |cluster| {
+        conditions::is_true(&cluster.status.clone().unwrap_or_default().conditions, "Paused")
+    })
+    .await;
+    wait::until_is(&story.locals(), "c", "paused", LIMIT, |local| {
+        conditions::is_true(&local.status.clone().unwrap_or_default().conditions, "Paused")
+    })
+    .await;
+    story.clusters().delete("c", &DeleteParams::default()).await.unwrap();
+    // Something else that the controller must answer to shows that it had its chance.
+    story.create_cluster("witness", "LocalCluster", "none").await;
+    story.until_phase("witness", "Provisioning", LIMIT).await;
+    assert!(story.locals().get("c").await.unwrap().metadata.deletion_timestamp.is_none());
+
+    story.clusters().patch("c", &PatchParams::default(), &pause(false)).await.unwrap();
+    wait::until_gone(&story.clusters(), "c", LIMIT).await;
+    assert!(story.locals().get_opt("c").await.unwrap().is_none());
+    manager.stop().await;
+}
+
+#[tokio::test]
+async fn infrastructure_of_another_cluster_is_spared() {
+    let story = Story::begin("delete-shared").await;
+    let manager = story.manager(Which::All);
+    story.create_local("ic", json!({})).await;
+    story.create_cluster("first", "LocalCluster", "ic").await;
+    story.until_phase("first", "Provisioned", LIMIT).await;
+    story.create_cluster("second", "LocalCluster", "ic").await;
+    wait::until_is(&story.clusters(), "second", "refused", LIMIT, |cluster| {
+        let status = cluster.status.clone().unwrap_or_default();
+        conditions::get(&status.conditions, "InfrastructureReady")
+            .is_some_and(|it| it.message.contains("belongs to Cluster first"))
+    })
+    .await;
+    story.clusters().delete("second", &DeleteParams::default()).await.unwrap();
+    wait::until_gone(&story.clusters(), "second", LIMIT).await;
+    let local = story.locals().get("ic").await.unwrap();
+    assert!(local.metadata.deletion_timestamp.is_none());
+    assert_eq!(local.owner_references()[0].name, "first");
+    manager.stop().await;
+}

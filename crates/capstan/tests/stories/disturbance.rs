@@ -1,0 +1,256 @@
+//! The same ends are reached through crashes, faults and a server that goes away.
+
+use std::{collections::BTreeMap, process::Stdio, time::Duration};
+
+use capstan_api::{cluster::v1beta2::Cluster, crd::Conversion};
+use capstan_testkit::{
+    Plane, Story, Which,
+    faults::{self, Faults},
+    wait::{self, LIMIT},
+};
+use kube::{
+    Resource, ResourceExt,
+    api::{DeleteParams, ListParams},
+};
+use serde_json::{Value, json};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn names(count: usize) -> Vec<String> {
+    (0..count).map(|number| format!("c{number}")).collect()
+}
+
+async fn create(story: &Story, name: &str) {
+    story.create_cluster(name, "LocalCluster", name).await;
+    story.create_local(name, json!({"failureDomains": [{"name": "a", "controlPlane": true}]})).await;
+}
+
+/// What a run leads to, less what differs between any two runs: times, versions, uids, ports.
+async fn end_state(story: &Story) -> BTreeMap<String, Value> {
+    fn strip(value: &mut Value) {
+        match value {
+            Value::Object(fields) => {
+                fields.retain(|name, _| {
+                    !["lastTransitionTime", "uid", "port", "resourceVersion", "generation", "creationTimestamp",
+                      "managedFields", "namespace", "observedGeneration"]
+                    .contains(&name.as_str())
+                });
+                fields.values_mut().for_each(strip);
+            }
+            Value::Array(items) => items.iter_mut().for_each(strip),
+            _ => {}
+        }
+    }
+    let mut states = BTreeMap::new();
+    for cluster in story.clusters().list(&ListParams::default()).await.unwrap() {
+        let mut value = json!(cluster);
+        strip(&mut value);
+        states.insert(format!("cluster/{}", cluster.name_any()), value);
+    }
+    for local in story.locals().list(&ListParams::default()).await.unwrap() {
+        let mut value = json!(local);
+        strip(&mut value);
+        states.insert(format!("local/{}", local.name_any()), value);
+    }
+    states
+}
+
+/// The state that an undisturbed run leads to.
+async fn undisturbed(count: usize) -> BTreeMap<String, Value> {
+    let story = Story::begin("undisturbed").await;
+    let manager = story.manager(Which::All);
+    for name in names(count) {
+        create(&story, &name).await;
+    }
+    for name in names(count) {
+        story.until_phase(&name, "Provisioned", PATIENCE).await;
+    }
+    settle(&story).await;
+    manager.stop().await;
+    end_state(&story).await
+}
+
+/// Waits until both sides agree, which may be a moment after the phase says so.
+async fn settle(story: &Story) {
+    for local in story.locals().list(&ListParams::default()).await.unwrap() {
+        let name = local.name_any();
+        wait::until_is(&story.clusters(), &name, "settled", PATIENCE, |cluster: &Cluster| {
+            let status = cluster.status.clone().unwrap_or_default();
+            status.observed_generation == cluster.meta().generation && !status.failure_domains.is_empty()
+        })
+        .await;
+    }
+}
+
+async fn delete_all(story: &Story, count: usize) {
+    for name in names(count) {
+        story.clusters().delete(&name, &DeleteParams::default()).await.unwrap();
+    }
+    for name in names(count) {
+        wait::until_gone(&story.clusters(), &name, PATIENCE).await;
+        wait::until_gone(&story.locals(), &name, PATIENCE).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn faults_change_nothing_in_the_end() {
+    let expected = undisturbed(8).await;
+    for seed in [1, 42, 4711] {
+        let story = Story::begin("faults").await;
+        let faults = Faults {
+            seed,
+            lost_requests: 15,
+            lost_answers: 15,
+            conflicts: 15,
+            latest_news: Duration::from_millis(300),
+        };
+        let client = faults::client(story.plane.config().await, faults);
+        let manager = story.manager_on(client, Which::All);
+        for name in names(8) {
+            create(&story, &name).await;
+        }
+        for name in names(8) {
+            story.until_phase(&name, "Provisioned", PATIENCE).await;
+        }
+        settle(&story).await;
+        assert_eq!(end_state(&story).await, expected, "seed {seed}");
+        delete_all(&story, 8).await;
+        manager.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn crashes_change_nothing_in_the_end() {
+    let expected = undisturbed(8).await;
+    let story = Story::begin("crashes").await;
+    let mut creations = names(8).into_iter();
+    // Each manager lives until it has brought the next Cluster a step further, wherever the others are.
+    while let Some(name) = creations.next() {
+        let manager = story.manager(Which::All);
+        create(&story, &name).await;
+        wait::until_is(&story.clusters(), &name, "begun", PATIENCE, |cluster| !cluster.finalizers().is_empty()).await;
+        manager.crash().await;
+    }
+    let manager = story.manager(Which::All);
+    for name in names(8) {
+        story.until_phase(&name, "Provisioned", PATIENCE).await;
+    }
+    settle(&story).await;
+    assert_eq!(end_state(&story).await, expected);
+    manager.crash().await;
+    for name in names(8) {
+        story.clusters().delete(&name, &DeleteParams::default()).await.unwrap();
+        let manager = story.manager(Which::All);
+        wait::until(&story.locals(), &name, "being deleted", PATIENCE, |local| {
+            local.is_none_or(|local| local.metadata.deletion_timestamp.is_some())
+        })
+        .await;
+        manager.crash().await;
+    }
+    let manager = story.manager(Which::All);
+    for name in names(8) {
+        wait::until_gone(&story.clusters(), &name, PATIENCE).await;
+        wait::until_gone(&story.locals(), &name, PATIENCE).await;
+    }
+    manager.stop().await;
+}
+
+/// The binary itself, killed without warning at moments that move with each round.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_manager_goes_on_where_it_was() {
+    let expected = undisturbed(8).await;
+    let story = Story::begin("killed").await;
+    let start = || {
+        tokio::process::Command::new(env!("CARGO_BIN_EXE_capstan"))
+            .args(["manager", "all", "--webhook-port=0", "--health-addr=0", "--diagnostics-address=0"])
+            .arg(format!("--namespace={}", story.namespace))
+            .arg("--kubeconfig")
+            .arg(story.plane.kubeconfig())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap()
+    };
+    for (round, name) in names(8).into_iter().enumerate() {
+        let mut manager = start();
+        create(&story, &name).await;
+        let round = u32::try_from(round).unwrap();
+        // A different depth each round: from "just seen" to "provisioned".
+        wait::until_is(&story.clusters(), &name, "far enough", PATIENCE, |cluster| match round % 3 {
+            0 => !cluster.finalizers().is_empty(),
+            1 => cluster.status.is_some(),
+            _ => cluster.spec.control_plane_endpoint.is_some(),
+        })
+        .await;
+        manager.kill().await.unwrap();
+    }
+    let mut manager = start();
+    for name in names(8) {
+        story.until_phase(&name, "Provisioned", PATIENCE).await;
+    }
+    settle(&story).await;
+    assert_eq!(end_state(&story).await, expected);
+    delete_all(&story, 8).await;
+    manager.kill().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restarted_api_server_is_found_again() {
+    let plane: &'static Plane = Box::leak(Box::new(Plane::start().await));
+    plane.install(Conversion::Nobody).await;
+    let story = Story::begin_on(plane, "restart").await;
+    let manager = story.manager(Which::All);
+    create(&story, "before").await;
+    story.until_phase("before", "Provisioned", LIMIT).await;
+    tokio::task::spawn_blocking(|| plane.process().restart_api_server()).await.unwrap().unwrap();
+    create(&story, "after").await;
+    story.until_phase("after", "Provisioned", LIMIT).await;
+    story.clusters().delete("before", &DeleteParams::default()).await.unwrap();
+    wait::until_gone(&story.clusters(), "before", LIMIT).await;
+    manager.stop().await;
+}
+
+/// After convergence not a single write: the server's own count of requests says so.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn at_rest_nothing_is_written() {
+    let plane: &'static Plane = Box::leak(Box::new(Plane::start().await));
+    plane.install(Conversion::Nobody).await;
+    let story = Story::begin_on(plane, "rest").await;
+    let manager = story.manager(Which::All);
+    for name in names(5) {
+        create(&story, &name).await;
+    }
+    for name in names(5) {
+        story.until_phase(&name, "Provisioned", LIMIT).await;
+    }
+    settle(&story).await;
+    // An unrelated object's change shows that the controllers are awake.
+    let before = writes(plane).await;
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    let after = writes(plane).await;
+    assert_eq!(before, after);
+    manager.stop().await;
+}
+
+/// Writes to our groups, by verb and resource, as the server counts them.
+async fn writes(plane: &Plane) -> BTreeMap<String, u64> {
+    let request = http::Request::get("/metrics").body(Vec::new()).unwrap();
+    let text = plane.client().await.request_text(request).await.unwrap();
+    let mut counts = BTreeMap::new();
+    for line in text.lines().filter(|line| line.starts_with("apiserver_request_total{")) {
+        let label = |name: &str| {
+            let start = line.find(&format!("{name}=\""))? + name.len() + 2;
+            line[start..].split('"').next()
+        };
+        let verb = label("verb").unwrap_or_default();
+        let ours = label("group").is_some_and(|group| group.ends_with("cluster.x-k8s.io"));
+        if ours && ["POST", "PUT", "PATCH", "APPLY", "DELETE"].contains(&verb) {
+            let count = line.rsplit(' ').next().and_then(|it| it.parse::<f64>().ok()).unwrap_or_default();
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small count")]
+            let count = count as u64;
+            *counts.entry(format!("{verb} {}", label("resource").unwrap_or_default())).or_default() += count;
+        }
+    }
+    counts
+}

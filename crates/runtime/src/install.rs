@@ -1,0 +1,77 @@
+//! CustomResourceDefinitions put on an API server, and waited for.
+
+use std::{pin::pin, time::Duration};
+
+use futures::{StreamExt, future::try_join_all};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{
+    Api, Client, ResourceExt,
+    api::{Patch, PatchParams},
+    runtime::watcher::watch_object,
+};
+
+/// How long the API server may take to serve a new kind.
+const ESTABLISHED_LIMIT: Duration = Duration::from_secs(30);
+
+/// A CRD could not be installed.
+#[derive(Debug, thiserror::Error)]
+pub enum InstallError {
+    /// The API server refused it.
+    #[error("cannot apply CustomResourceDefinition {name}")]
+    Apply {
+        /// The CRD.
+        name: String,
+        /// Why not.
+        source: Box<kube::Error>,
+    },
+    /// The API server does not serve it.
+    #[error("CustomResourceDefinition {name} was not established within {ESTABLISHED_LIMIT:?}: {state}")]
+    NotEstablished {
+        /// The CRD.
+        name: String,
+        /// What its conditions say.
+        state: String,
+    },
+}
+
+/// Applies CRDs and waits until their kinds are served.
+pub async fn install_crds(
+    client: &Client,
+    crds: &[CustomResourceDefinition],
+    field_manager: &str,
+) -> Result<(), InstallError> {
+    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+    try_join_all(crds.iter().map(|crd| install(&api, crd, field_manager))).await?;
+    Ok(())
+}
+
+async fn install(
+    api: &Api<CustomResourceDefinition>,
+    crd: &CustomResourceDefinition,
+    field_manager: &str,
+) -> Result<(), InstallError> {
+    let name = crd.name_any();
+    let params = PatchParams::apply(field_manager).force();
+    api.patch(&name, &params, &Patch::Apply(crd))
+        .await
+        .map_err(|source| InstallError::Apply { name: name.clone(), source: Box::new(source) })?;
+    let mut state = "it has no conditions yet".to_owned();
+    let wait = async {
+        let mut states = pin!(watch_object(api.clone(), &name));
+        while let Some(event) = states.next().await {
+            let Ok(Some(crd)) = event else { continue };
+            let conditions = crd.status.and_then(|status| status.conditions).unwrap_or_default();
+            if conditions.iter().any(|it| it.type_ == "Established" && it.status == "True") {
+                return;
+            }
+            let words = conditions.iter().map(|it| {
+                format!("{}={} {}", it.type_, it.status, it.message.as_deref().unwrap_or_default())
+            });
+            state = words.collect::<Vec<_>>().join("; ");
+        }
+    };
+    match tokio::time::timeout(ESTABLISHED_LIMIT, wait).await {
+        Ok(()) => Ok(()),
+        Err(_) => Err(InstallError::NotEstablished { name, state }),
+    }
+}

@@ -1,0 +1,42 @@
+//! Kinds of providers that nobody wrote: schema-less, with the contract labels that a story wants.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::core::{ApiResource, GroupVersionKind};
+use serde_json::json;
+
+/// The group of generic kinds.
+pub const GROUP: &str = "infrastructure.cluster.x-k8s.io";
+/// Their only version.
+pub const VERSION: &str = "v1beta2";
+
+/// A CRD that accepts anything; `labels` are pairs of a contract and its versions, like `("v1beta2", "v1beta2")`.
+pub fn crd(kind: &str, labels: &[(&str, &str)]) -> CustomResourceDefinition {
+    let singular = kind.to_lowercase();
+    let labels: serde_json::Map<_, _> = labels
+        .iter()
+        .map(|(contract, versions)| (format!("cluster.x-k8s.io/{contract}"), json!(versions)))
+        .collect();
+    serde_json::from_value(json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{singular}s.{GROUP}"), "labels": labels},
+        "spec": {
+            "group": GROUP,
+            "scope": "Namespaced",
+            "names": {"kind": kind, "listKind": format!("{kind}List"), "plural": format!("{singular}s"), "singular": singular},
+            "versions": [{
+                "name": VERSION, "served": true, "storage": true, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+            }],
+        },
+    }))
+    .unwrap()
+}
+
+/// How clients address a generic kind.
+pub fn resource(kind: &str) -> ApiResource {
+    ApiResource::from_gvk_with_plural(
+        &GroupVersionKind::gvk(GROUP, VERSION, kind),
+        &format!("{}s", kind.to_lowercase()),
+    )
+}

@@ -1,0 +1,174 @@
+//! A story: a namespace of its own, and the managers that act in it.
+
+use std::{sync::atomic::AtomicU32, time::Duration};
+
+use capstan_api::cluster::v1beta2::Cluster;
+use capstan_provider_local::api::v1beta2::LocalCluster;
+use capstan_runtime::{
+    manager::{Manager, ManagerError},
+    metrics::Metrics,
+    options::ManagerOptions,
+};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{
+    Api, Client,
+    api::{DynamicObject, ObjectMeta, PostParams},
+};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::{Plane, generic, shared_plane, wait};
+
+/// One story.
+pub struct Story {
+    /// The control plane that it plays on.
+    pub plane: &'static Plane,
+    /// Its namespace.
+    pub namespace: String,
+    /// An admin's client.
+    pub client: Client,
+}
+
+impl std::fmt::Debug for Story {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Story").field("namespace", &self.namespace).finish_non_exhaustive()
+    }
+}
+
+/// Which controllers a manager runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// The Cluster controller.
+    Core,
+    /// The LocalCluster controller.
+    Local,
+    /// Both.
+    All,
+}
+
+/// A manager inside the test's process.
+#[derive(Debug)]
+pub struct RunningManager {
+    stop: CancellationToken,
+    task: JoinHandle<Result<(), ManagerError>>,
+}
+
+impl RunningManager {
+    /// Ends the manager in order.
+    pub async fn stop(self) {
+        self.stop.cancel();
+        self.task.await.unwrap().unwrap();
+    }
+
+    /// Ends the manager as a crash would: in the middle of whatever it does.
+    pub async fn crash(self) {
+        self.task.abort();
+        assert!(self.task.await.is_err_and(|ended| ended.is_cancelled()));
+    }
+}
+
+impl Story {
+    /// Begins a story on the shared control plane.
+    pub async fn begin(name: &str) -> Self {
+        Self::begin_on(shared_plane().await, name).await
+    }
+
+    /// Begins a story on a given control plane.
+    pub async fn begin_on(plane: &'static Plane, name: &str) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let namespace = format!("{name}-{count}");
+        let client = plane.client().await;
+        let object = Namespace {
+            metadata: ObjectMeta { name: Some(namespace.clone()), ..ObjectMeta::default() },
+            ..Namespace::default()
+        };
+        Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &object).await.unwrap();
+        Self { plane, namespace, client }
+    }
+
+    /// Runs controllers for this story's namespace.
+    pub fn manager(&self, which: Which) -> RunningManager {
+        self.manager_on(self.client.clone(), which)
+    }
+
+    /// Runs controllers on a client of the story's choice.
+    pub fn manager_on(&self, client: Client, which: Which) -> RunningManager {
+        let stop = CancellationToken::new();
+        let options = ManagerOptions { namespace: self.namespace.clone(), ..ManagerOptions::embedded() };
+        let mut manager = Manager::new(options, client, Metrics::default(), "story", "story", stop.clone());
+        if which != Which::Local {
+            capstan_cluster::register(&mut manager, capstan_cluster::Options { concurrency: 10 });
+        }
+        if which != Which::Core {
+            capstan_provider_local::register(&mut manager, capstan_provider_local::Options { concurrency: 10 });
+        }
+        RunningManager { stop, task: tokio::spawn(manager.run()) }
+    }
+
+    /// Clusters in this story.
+    pub fn clusters(&self) -> Api<Cluster> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// LocalClusters in this story.
+    pub fn locals(&self) -> Api<LocalCluster> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// Objects of a generic kind in this story.
+    pub fn generics(&self, kind: &str) -> Api<DynamicObject> {
+        Api::namespaced_with(self.client.clone(), &self.namespace, &generic::resource(kind))
+    }
+
+    /// Creates a Cluster that refers to an object.
+    pub async fn create_cluster(&self, name: &str, kind: &str, infrastructure: &str) -> Cluster {
+        self.create_cluster_with(name, json!({"infrastructureRef": reference(kind, infrastructure)})).await
+    }
+
+    /// Creates a Cluster with a given spec.
+    pub async fn create_cluster_with(&self, name: &str, spec: Value) -> Cluster {
+        let cluster = json!({
+            "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
+            "metadata": {"name": name}, "spec": spec,
+        });
+        let cluster = serde_json::from_value(cluster).unwrap();
+        self.clusters().create(&PostParams::default(), &cluster).await.unwrap()
+    }
+
+    /// Creates a LocalCluster with a given spec.
+    pub async fn create_local(&self, name: &str, spec: Value) -> LocalCluster {
+        let local = json!({
+            "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "LocalCluster",
+            "metadata": {"name": name}, "spec": spec,
+        });
+        let local = serde_json::from_value(local).unwrap();
+        self.locals().create(&PostParams::default(), &local).await.unwrap()
+    }
+
+    /// Creates an object of a generic kind.
+    pub async fn create_generic(&self, kind: &str, name: &str, spec: Value) -> DynamicObject {
+        let object = DynamicObject::new(name, &generic::resource(kind)).data(json!({ "spec": spec }));
+        self.generics(kind).create(&PostParams::default(), &object).await.unwrap()
+    }
+
+    /// Sets the status of an object of a generic kind.
+    pub async fn set_generic_status(&self, kind: &str, name: &str, status: Value) {
+        let patch = kube::api::Patch::Merge(json!({ "status": status }));
+        self.generics(kind).patch_status(name, &kube::api::PatchParams::default(), &patch).await.unwrap();
+    }
+
+    /// Waits for a Cluster's phase.
+    pub async fn until_phase(&self, name: &str, phase: &str, limit: Duration) -> Cluster {
+        wait::until_is(&self.clusters(), name, phase, limit, |cluster| {
+            cluster.status.as_ref().and_then(|status| status.phase.as_deref()) == Some(phase)
+        })
+        .await
+    }
+}
+
+/// A reference to an object in the infrastructure group.
+pub fn reference(kind: &str, name: &str) -> Value {
+    json!({"apiGroup": generic::GROUP, "kind": kind, "name": name})
+}

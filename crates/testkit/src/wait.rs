@@ -1,0 +1,72 @@
+//! Waits: on watches, with a limit, and with the last state in the failure's text.
+
+use std::{fmt::Debug, pin::pin, time::Duration};
+
+use futures::StreamExt;
+use kube::{Api, Resource, runtime::watcher::watch_object};
+use serde::{Serialize, de::DeserializeOwned};
+
+/// How long anything may take unless a story says otherwise.
+pub const LIMIT: Duration = Duration::from_secs(30);
+
+/// Waits until an object satisfies a condition; gives it back. An absent object is `None`.
+pub async fn until<K>(
+    api: &Api<K>,
+    name: &str,
+    what: &str,
+    limit: Duration,
+    condition: impl Fn(Option<&K>) -> bool,
+) -> Option<K>
+where
+    K: Resource + Clone + DeserializeOwned + Serialize + Debug + Send + 'static,
+{
+    let mut last = None;
+    let wait = async {
+        let mut states = pin!(watch_object(api.clone(), name));
+        loop {
+            match states.next().await {
+                Some(Ok(state)) => {
+                    last.clone_from(&state);
+                    if condition(state.as_ref()) {
+                        return state;
+                    }
+                }
+                // The stream mends itself; the server may be away for a moment.
+                Some(Err(_)) => tokio::time::sleep(Duration::from_millis(20)).await,
+                None => panic!("the watch on {name} ended"),
+            }
+        }
+    };
+    match tokio::time::timeout(limit, wait).await {
+        Ok(state) => state,
+        Err(_) => {
+            let mut value = serde_json::to_value(&last).unwrap();
+            if let Some(metadata) = value.get_mut("metadata").and_then(|it| it.as_object_mut()) {
+                metadata.remove("managedFields");
+            }
+            panic!("{name} is not {what} within {limit:?}; last seen: {value:#}");
+        }
+    }
+}
+
+/// Waits until an object is there and satisfies a condition.
+pub async fn until_is<K>(
+    api: &Api<K>,
+    name: &str,
+    what: &str,
+    limit: Duration,
+    condition: impl Fn(&K) -> bool,
+) -> K
+where
+    K: Resource + Clone + DeserializeOwned + Serialize + Debug + Send + 'static,
+{
+    until(api, name, what, limit, |object| object.is_some_and(&condition)).await.unwrap()
+}
+
+/// Waits until an object is gone.
+pub async fn until_gone<K>(api: &Api<K>, name: &str, limit: Duration)
+where
+    K: Resource + Clone + DeserializeOwned + Serialize + Debug + Send + 'static,
+{
+    until(api, name, "gone", limit, |object| object.is_none()).await;
+}
