@@ -88,7 +88,8 @@ pub mod annotation {
     /// Keeps a Machine's Node from being drained.
     pub const EXCLUDE_NODE_DRAINING: &str = "machine.cluster.x-k8s.io/exclude-node-draining";
     /// Keeps deletion of a Machine from waiting for its volumes.
-    pub const EXCLUDE_WAIT_FOR_VOLUME_DETACH: &str = "machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach";
+    pub const EXCLUDE_WAIT_FOR_VOLUME_DETACH: &str =
+        "machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach";
     /// When the certificates on a control plane Machine expire.
     pub const CERTIFICATES_EXPIRY: &str = "machine.cluster.x-k8s.io/certificates-expiry";
     /// Prefix of hooks that hold a Machine before it is drained.

@@ -1,5 +1,9 @@
 //! All output of the commands: data to stdout, everything else to stderr.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is where output happens")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "this is where output happens"
+)]
 
 use std::io::IsTerminal;
 
@@ -22,7 +26,9 @@ pub(crate) struct Printer {
 
 impl Printer {
     pub(crate) fn new() -> Self {
-        Self { interactive: std::io::stdout().is_terminal() && std::io::stderr().is_terminal() }
+        Self {
+            interactive: std::io::stdout().is_terminal() && std::io::stderr().is_terminal(),
+        }
     }
 
     /// Data: goes to stdout as it is.

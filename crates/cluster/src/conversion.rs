@@ -4,7 +4,11 @@ use capstan_api::{
     cluster::conversion::{ReferenceVersions, to_v1beta1, to_v1beta2},
     contract::{crd_name, pick_version},
 };
-use capstan_runtime::{ObjectKey, cache::{Cache, Cached}, webhook::Converter};
+use capstan_runtime::{
+    ObjectKey,
+    cache::{Cache, Cached},
+    webhook::Converter,
+};
 
 use crate::resolve::CrdRecord;
 

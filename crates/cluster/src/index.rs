@@ -18,7 +18,12 @@ pub(crate) struct ReferenceIndex {
 
 impl ReferenceIndex {
     /// Takes in a change of a Cluster.
-    pub(crate) fn update(&self, cluster: &ObjectKey, before: Option<&ClusterRecord>, now: Option<&ClusterRecord>) {
+    pub(crate) fn update(
+        &self,
+        cluster: &ObjectKey,
+        before: Option<&ClusterRecord>,
+        now: Option<&ClusterRecord>,
+    ) {
         if before.map(references) == now.map(references) {
             return;
         }
@@ -55,18 +60,27 @@ impl ReferenceIndex {
     /// The Clusters that refer to any object of a kind that fits.
     pub(crate) fn clusters_of_kinds(&self, fits: impl Fn(&GroupKind) -> bool) -> Vec<ObjectKey> {
         let kinds = self.kinds.read().unwrap_or_else(PoisonError::into_inner);
-        let objects = kinds.iter().filter(|(kind, _)| fits(kind)).flat_map(|(_, objects)| objects.values());
+        let objects = kinds
+            .iter()
+            .filter(|(kind, _)| fits(kind))
+            .flat_map(|(_, objects)| objects.values());
         objects.flatten().cloned().collect()
     }
 
     /// Whether any Cluster refers to a kind.
     pub(crate) fn uses(&self, kind: &GroupKind) -> bool {
-        self.kinds.read().unwrap_or_else(PoisonError::into_inner).contains_key(kind)
+        self.kinds
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains_key(kind)
     }
 }
 
 fn references(cluster: &ClusterRecord) -> [Option<&ObjectReference>; 2] {
-    [cluster.spec.infrastructure_ref.as_ref(), cluster.spec.control_plane_ref.as_ref()]
+    [
+        cluster.spec.infrastructure_ref.as_ref(),
+        cluster.spec.control_plane_ref.as_ref(),
+    ]
 }
 
 /// The kind that a reference names.
@@ -80,8 +94,11 @@ mod tests {
 
     fn cluster(infrastructure: &str) -> ClusterRecord {
         let mut record = ClusterRecord::default();
-        record.spec.infrastructure_ref =
-            Some(ObjectReference { api_group: "g".into(), kind: "K".into(), name: infrastructure.into() });
+        record.spec.infrastructure_ref = Some(ObjectReference {
+            api_group: "g".into(),
+            kind: "K".into(),
+            name: infrastructure.into(),
+        });
         record
     }
 

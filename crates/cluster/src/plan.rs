@@ -115,7 +115,12 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan {
 }
 
 fn has_finalizer(cluster: &ClusterRecord) -> bool {
-    cluster.metadata.finalizers.iter().flatten().any(|name| name == finalizer::CLUSTER)
+    cluster
+        .metadata
+        .finalizers
+        .iter()
+        .flatten()
+        .any(|name| name == finalizer::CLUSTER)
 }
 
 /// A plan in the making.
@@ -146,21 +151,32 @@ impl<'a> Draft<'a> {
     /// The generation that the Cluster will have once the plan is carried out.
     pub(crate) fn generation(&self) -> Option<i64> {
         let change = i64::from(self.endpoint.is_some());
-        self.cluster.metadata.generation.map(|generation| generation + change)
+        self.cluster
+            .metadata
+            .generation
+            .map(|generation| generation + change)
     }
 
     pub(crate) fn event(&mut self, severity: Severity, reason: &'static str, message: String) {
-        self.plan.events.push(PlannedEvent { severity, reason, message });
+        self.plan.events.push(PlannedEvent {
+            severity,
+            reason,
+            message,
+        });
     }
 
     pub(crate) fn key_of(&self, found: &FoundObject) -> ObjectKey {
-        ObjectKey::new(self.cluster.metadata.namespace.as_deref().unwrap_or_default(), &found.reference.name)
+        ObjectKey::new(
+            self.cluster.metadata.namespace.as_deref().unwrap_or_default(),
+            &found.reference.name,
+        )
     }
 
     fn add_finalizer(&mut self) {
         let mut finalizers = self.cluster.metadata.finalizers.clone().unwrap_or_default();
         finalizers.push(finalizer::CLUSTER.to_owned());
-        self.metadata_patch.insert("finalizers".to_owned(), json!(finalizers));
+        self.metadata_patch
+            .insert("finalizers".to_owned(), json!(finalizers));
     }
 
     /// The patch that removes the finalizer.
@@ -199,20 +215,26 @@ impl<'a> Draft<'a> {
     fn take_in_infrastructure_facts(&mut self, found: &FoundObject, facts: InfrastructureFacts) {
         let was_provisioned = self.cluster.was_provisioned();
         self.findings.infrastructure.done = facts.provisioned || was_provisioned;
-        if is_deleting(found) || self.findings.infrastructure.refused() || !self.findings.infrastructure.done {
+        if is_deleting(found) || self.findings.infrastructure.refused() || !self.findings.infrastructure.done
+        {
             return;
         }
         self.offer_endpoint(facts.endpoint);
         self.status.failure_domains = facts.failure_domains;
         if !was_provisioned {
             self.initialization().infrastructure_provisioned = Some(true);
-            let message = format!("Cluster {} InfrastructureProvisioned is now True", self.cluster.name());
+            let message = format!(
+                "Cluster {} InfrastructureProvisioned is now True",
+                self.cluster.name()
+            );
             self.event(Severity::Normal, "InfrastructureReady", message);
         }
     }
 
     fn take_in_control_plane(&mut self) {
-        let Referenced::Found(found) = &self.snapshot.control_plane else { return };
+        let Referenced::Found(found) = &self.snapshot.control_plane else {
+            return;
+        };
         let essence = found.object.essence();
         self.adopt(found, |findings| &mut findings.control_plane);
         self.surface_failure(found, &essence);
@@ -233,14 +255,22 @@ impl<'a> Draft<'a> {
         self.offer_endpoint(facts.endpoint);
         if !was_initialized {
             self.initialization().control_plane_initialized = Some(true);
-            let message = format!("Cluster {} ControlPlaneInitialized is now True", self.cluster.name());
+            let message = format!(
+                "Cluster {} ControlPlaneInitialized is now True",
+                self.cluster.name()
+            );
             self.event(Severity::Normal, "ControlPlaneInitialized", message);
         }
     }
 
     /// Takes an endpoint that is whole, unless there is one: what users gave, or what was first, stays for ever.
     fn offer_endpoint(&mut self, offered: ApiEndpoint) {
-        let known = self.cluster.spec.control_plane_endpoint.as_ref().is_some_and(ApiEndpoint::is_valid);
+        let known = self
+            .cluster
+            .spec
+            .control_plane_endpoint
+            .as_ref()
+            .is_some_and(ApiEndpoint::is_valid);
         if !known && self.endpoint.is_none() && offered.is_valid() && !self.cluster.is_deleting() {
             self.endpoint = Some(offered);
         }
@@ -256,17 +286,26 @@ impl<'a> Draft<'a> {
                 let (resource, key) = (found.resource.clone(), self.key_of(found));
                 self.plan.adoptions.push(ObjectPatch { resource, key, patch });
             }
-            Err(OwnedByAnother { cluster }) => finding(&mut self.findings).trouble = Some(format!(
-                "{} {} belongs to Cluster {cluster}: refer to an object of this Cluster's own",
-                found.reference.kind, found.reference.name
-            )),
+            Err(OwnedByAnother { cluster }) => {
+                finding(&mut self.findings).trouble = Some(format!(
+                    "{} {} belongs to Cluster {cluster}: refer to an object of this Cluster's own",
+                    found.reference.kind, found.reference.name
+                ))
+            }
         }
     }
 
     /// A terminal failure stays for ever, as the older contract says.
     fn surface_failure(&mut self, found: &FoundObject, essence: &Value) {
-        let Some(failure) = terminal_failure(found, essence) else { return };
-        let legacy = self.status.deprecated.get_or_insert_default().v1beta1.get_or_insert_default();
+        let Some(failure) = terminal_failure(found, essence) else {
+            return;
+        };
+        let legacy = self
+            .status
+            .deprecated
+            .get_or_insert_default()
+            .v1beta1
+            .get_or_insert_default();
         if failure.reason.is_some() {
             legacy.failure_reason = failure.reason;
         }
@@ -287,8 +326,16 @@ impl<'a> Draft<'a> {
         let next = phase(&spec, &self.status, self.cluster.is_deleting());
         if self.status.phase.as_deref() != Some(next) {
             self.status.phase = Some(next.to_owned());
-            let severity = if next == crate::phase::FAILED { Severity::Warning } else { Severity::Normal };
-            self.event(severity, next, format!("Cluster {} is {next}", self.cluster.name()));
+            let severity = if next == crate::phase::FAILED {
+                Severity::Warning
+            } else {
+                Severity::Normal
+            };
+            self.event(
+                severity,
+                next,
+                format!("Cluster {} is {next}", self.cluster.name()),
+            );
         }
     }
 
@@ -327,7 +374,10 @@ pub(crate) fn metadata(found: &FoundObject) -> &k8s_openapi::apimachinery::pkg::
 
 impl status::Finding {
     fn blame(&mut self, found: &FoundObject, violation: &FieldError) {
-        self.violation = Some(format!("{} {}: {violation}", found.reference.kind, found.reference.name));
+        self.violation = Some(format!(
+            "{} {}: {violation}",
+            found.reference.kind, found.reference.name
+        ));
     }
 }
 

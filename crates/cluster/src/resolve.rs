@@ -59,8 +59,15 @@ pub(crate) struct Resolver {
 
 impl Resolver {
     /// Looks a reference up; its kind is watched from then on.
-    pub(crate) fn resolve(&self, cluster: &ObjectKey, reference: Option<&ObjectReference>, field: &str) -> Referenced {
-        let Some(reference) = reference else { return Referenced::Nothing };
+    pub(crate) fn resolve(
+        &self,
+        cluster: &ObjectKey,
+        reference: Option<&ObjectReference>,
+        field: &str,
+    ) -> Referenced {
+        let Some(reference) = reference else {
+            return Referenced::Nothing;
+        };
         let reference = reference.clone();
         let name = crd_name(&reference.api_group, &reference.kind);
         let Some(crd) = self.crds.get(&ObjectKey::new("", &name)) else {
@@ -71,13 +78,21 @@ impl Resolver {
                 "CustomResourceDefinition {name} does not exist: install the provider that serves kind {} of {}, or correct {field}",
                 reference.kind, reference.api_group
             );
-            return Referenced::Unresolved { reference, reason, kind_missing: true };
+            return Referenced::Unresolved {
+                reference,
+                reason,
+                kind_missing: true,
+            };
         };
         let labels = crd.metadata.labels.clone().unwrap_or_default();
         let picked = match pick_version(&name, &labels) {
             Ok(picked) => picked,
             Err(error) => {
-                return Referenced::Unresolved { reference, reason: error.to_string(), kind_missing: false };
+                return Referenced::Unresolved {
+                    reference,
+                    reason: error.to_string(),
+                    kind_missing: false,
+                };
             }
         };
         let resource = api_resource(&reference, &name, &picked);
@@ -92,7 +107,10 @@ impl Resolver {
             WatchState::Absent => {
                 return refused(format!(
                     "{} {} is not served: label {} of CustomResourceDefinition {name} names version {}, which must be one of its served versions",
-                    resource.api_version, resource.kind, picked.contract.label(), picked.version
+                    resource.api_version,
+                    resource.kind,
+                    picked.contract.label(),
+                    picked.version
                 ));
             }
             WatchState::Failing(error) => {
@@ -104,7 +122,12 @@ impl Resolver {
             WatchState::Synced => {}
         }
         match watched.cache.get(&cluster.beside(&reference.name)) {
-            Some(object) => Referenced::Found(FoundObject { reference, contract: picked.contract, resource, object }),
+            Some(object) => Referenced::Found(FoundObject {
+                reference,
+                contract: picked.contract,
+                resource,
+                object,
+            }),
             None => Referenced::Missing { reference, resource },
         }
     }

@@ -29,16 +29,30 @@ pub struct ClusterRecord {
 impl ClusterRecord {
     /// Reads an object. One that cannot be read is kept with the reason, so that it never stops the others.
     pub fn new(object: Observed) -> Self {
-        let Observed { metadata, spec, status } = object;
+        let Observed {
+            metadata,
+            spec,
+            status,
+        } = object;
         let or_empty = |value: Value| if value.is_null() { json!({}) } else { value };
         let read = || -> Result<_, String> {
             let spec = serde_json::from_value(or_empty(spec)).map_err(|error| format!("spec: {error}"))?;
-            let status = serde_json::from_value(or_empty(status)).map_err(|error| format!("status: {error}"))?;
+            let status =
+                serde_json::from_value(or_empty(status)).map_err(|error| format!("status: {error}"))?;
             Ok((spec, status))
         };
         match read() {
-            Ok((spec, status)) => Self { metadata, spec, status, malformed: None },
-            Err(error) => Self { metadata, malformed: Some(error), ..Self::default() },
+            Ok((spec, status)) => Self {
+                metadata,
+                spec,
+                status,
+                malformed: None,
+            },
+            Err(error) => Self {
+                metadata,
+                malformed: Some(error),
+                ..Self::default()
+            },
         }
     }
 

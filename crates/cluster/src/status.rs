@@ -86,7 +86,10 @@ pub(crate) fn report(draft: &mut Draft<'_>, now: Timestamp) {
     let mut reports = vec![Report::new("Paused", false, reason::NOT_PAUSED), deleting];
     let infrastructure = judge(draft, &INFRASTRUCTURE);
     let control_plane = judge(draft, &CONTROL_PLANE);
-    for (seen, subject) in [(&infrastructure, &INFRASTRUCTURE), (&control_plane, &CONTROL_PLANE)] {
+    for (seen, subject) in [
+        (&infrastructure, &INFRASTRUCTURE),
+        (&control_plane, &CONTROL_PLANE),
+    ] {
         if let Some(report) = seen {
             warn_about(draft, subject, report);
         }
@@ -155,8 +158,16 @@ fn judge(draft: &Draft<'_>, subject: &Subject) -> Option<Report> {
     match referenced {
         Referenced::Loading { .. } => None,
         Referenced::Nothing if draft.cluster.has_topology() => {
-            let message = if deleting { "" } else { "Waiting for cluster topology to be reconciled" };
-            say(ConditionStatus::False, reason::OBJECT_DOES_NOT_EXIST, message.to_owned())
+            let message = if deleting {
+                ""
+            } else {
+                "Waiting for cluster topology to be reconciled"
+            };
+            say(
+                ConditionStatus::False,
+                reason::OBJECT_DOES_NOT_EXIST,
+                message.to_owned(),
+            )
         }
         Referenced::Nothing if subject.condition == INFRASTRUCTURE.condition => {
             if draft.cluster.spec.control_plane_ref.is_some() {
@@ -174,32 +185,50 @@ fn judge(draft: &Draft<'_>, subject: &Subject) -> Option<Report> {
         Referenced::Missing { reference, .. } => {
             let kind = &reference.kind;
             match (deleting, was_done) {
-                (true, true) => {
-                    say(ConditionStatus::False, reason::OBJECT_DELETED, format!("{kind} has been deleted"))
-                }
+                (true, true) => say(
+                    ConditionStatus::False,
+                    reason::OBJECT_DELETED,
+                    format!("{kind} has been deleted"),
+                ),
                 (false, true) => say(
                     ConditionStatus::False,
                     reason::OBJECT_DELETED,
                     format!("{kind} has been deleted while the cluster still exists"),
                 ),
-                (_, false) => {
-                    say(ConditionStatus::False, reason::OBJECT_DOES_NOT_EXIST, format!("{kind} does not exist"))
-                }
+                (_, false) => say(
+                    ConditionStatus::False,
+                    reason::OBJECT_DOES_NOT_EXIST,
+                    format!("{kind} does not exist"),
+                ),
             }
         }
         Referenced::Found(found) => {
             if let Some(trouble) = &finding.trouble {
-                return say(ConditionStatus::False, reason::OWNED_BY_ANOTHER_CLUSTER, trouble.clone());
+                return say(
+                    ConditionStatus::False,
+                    reason::OWNED_BY_ANOTHER_CLUSTER,
+                    trouble.clone(),
+                );
             }
             if let Some(violation) = &finding.violation {
-                return say(ConditionStatus::False, reason::CONTRACT_VIOLATED, violation.clone());
+                return say(
+                    ConditionStatus::False,
+                    reason::CONTRACT_VIOLATED,
+                    violation.clone(),
+                );
             }
             let essence = finding.essence.as_ref()?;
-            let mirror = Mirror::of(subject.source).to(subject.condition).reason_if_true(subject.good);
+            let mirror = Mirror::of(subject.source)
+                .to(subject.condition)
+                .reason_if_true(subject.good);
             let mirror = if finding.done {
                 mirror.or_else(true, subject.good, "")
             } else {
-                mirror.or_else(false, subject.bad, format!("{} {}", found.reference.kind, subject.not_yet))
+                mirror.or_else(
+                    false,
+                    subject.bad,
+                    format!("{} {}", found.reference.kind, subject.not_yet),
+                )
             };
             Some(mirror.apply(&conditions::read(essence)))
         }
@@ -216,10 +245,13 @@ fn warn_about(draft: &mut Draft<'_>, subject: &Subject, report: &Report) {
         conditions::reason::INVALID_CONDITION_REPORTED,
     ];
     let before = conditions::get(&draft.cluster.status.conditions, subject.condition);
-    let is_new = before.is_none_or(|before| before.reason != report.reason || before.message != report.message);
+    let is_new =
+        before.is_none_or(|before| before.reason != report.reason || before.message != report.message);
     if is_new
         && !draft.cluster.is_deleting()
-        && let Some(reason) = WORTH_A_WARNING.into_iter().find(|reason| *reason == report.reason)
+        && let Some(reason) = WORTH_A_WARNING
+            .into_iter()
+            .find(|reason| *reason == report.reason)
     {
         draft.event(Severity::Warning, reason, report.message.clone());
     }
@@ -231,21 +263,31 @@ fn initialized(draft: &Draft<'_>) -> Option<Report> {
     if conditions::is_true(&draft.cluster.status.conditions, TYPE) {
         return Some(Report::new(TYPE, true, reason::INITIALIZED));
     }
-    let kind = || draft.snapshot.control_plane.reference().map(|it| it.kind.clone()).unwrap_or_default();
+    let kind = || {
+        draft
+            .snapshot
+            .control_plane
+            .reference()
+            .map(|it| it.kind.clone())
+            .unwrap_or_default()
+    };
     match &draft.snapshot.control_plane {
         Referenced::Nothing | Referenced::Loading { .. } => None,
-        Referenced::Unresolved { reason: why, .. } => {
-            Some(Report::new(TYPE, ConditionStatus::Unknown, reason::INTERNAL_ERROR).with_message(why.as_str()))
-        }
+        Referenced::Unresolved { reason: why, .. } => Some(
+            Report::new(TYPE, ConditionStatus::Unknown, reason::INTERNAL_ERROR).with_message(why.as_str()),
+        ),
         Referenced::Missing { .. } => Some(
             Report::new(TYPE, ConditionStatus::Unknown, reason::OBJECT_DOES_NOT_EXIST)
                 .with_message(format!("{} does not exist", kind())),
         ),
-        Referenced::Found(_) if draft.findings.control_plane.done && !draft.findings.control_plane.refused() => {
+        Referenced::Found(_)
+            if draft.findings.control_plane.done && !draft.findings.control_plane.refused() =>
+        {
             Some(Report::new(TYPE, true, reason::INITIALIZED))
         }
         Referenced::Found(_) => Some(
-            Report::new(TYPE, false, reason::NOT_INITIALIZED).with_message("Control plane not yet initialized"),
+            Report::new(TYPE, false, reason::NOT_INITIALIZED)
+                .with_message("Control plane not yet initialized"),
         ),
     }
 }
@@ -268,12 +310,25 @@ fn report_legacy(draft: &mut Draft<'_>, now: Timestamp) {
     if !has_some && draft.status.deprecated.is_none() {
         return;
     }
-    let list = &mut draft.status.deprecated.get_or_insert_default().v1beta1.get_or_insert_default().conditions;
+    let list = &mut draft
+        .status
+        .deprecated
+        .get_or_insert_default()
+        .v1beta1
+        .get_or_insert_default()
+        .conditions;
     for report in reports {
         legacy::set(list, report, now);
     }
     if let Some(ready) = legacy::summary(list, &["ControlPlaneReady", "InfrastructureReady"]) {
-        legacy::set(list, legacy::Report { type_: "Ready".to_owned(), ..ready }, now);
+        legacy::set(
+            list,
+            legacy::Report {
+                type_: "Ready".to_owned(),
+                ..ready
+            },
+            now,
+        );
     }
 }
 

@@ -146,8 +146,8 @@ impl fmt::Display for Progress {
 }
 
 impl Sources {
-    /// Takes `KUBEBUILDER_ASSETS`, `PATH`, and for the cache the first of `CAPSTAN_CACHE_DIR`, `XDG_CACHE_HOME`
-    /// and `HOME` from an environment.
+    /// Takes `KUBEBUILDER_ASSETS`, `PATH`, and for the cache the first of `CAPSTAN_CACHE_DIR`,
+    /// `XDG_CACHE_HOME` and `HOME` from an environment.
     pub fn from_env(variable: impl Fn(&str) -> Option<OsString>) -> Self {
         let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
         let directory = |name: &str| variable(name).map(PathBuf::from);

@@ -35,13 +35,13 @@ pub struct Options {
     pub binaries: Binaries,
     /// Where it lives.
     pub state: State,
-    /// Whether kube-controller-manager runs: without it, nothing is collected as garbage, and namespaces are never
-    /// fully deleted. Its garbage collector takes up to 30 s to notice a new kind. On by default.
+    /// Whether kube-controller-manager runs: without it, nothing is collected as garbage, and namespaces are
+    /// never fully deleted. Its garbage collector takes up to 30 s to notice a new kind. On by default.
     pub controller_manager: bool,
     /// Flags for kube-apiserver, after the ones it has anyway; of a repeated flag the last counts.
     pub api_server_flags: Vec<String>,
-    /// Whether etcd leaves it to the system when data reaches the disk: much quicker, and lost when the machine
-    /// (not just the process) fails. On by default for temporary control planes only.
+    /// Whether etcd leaves it to the system when data reaches the disk: much quicker, and lost when the
+    /// machine (not just the process) fails. On by default for temporary control planes only.
     pub unsafe_no_fsync: bool,
     /// How long each process is given to become ready. A minute by default.
     pub ready_limit: Duration,
@@ -50,11 +50,12 @@ pub struct Options {
 /// Where a control plane keeps its data, keys and logs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// This directory, which is made if need be, for this user only. The next start in it finds the same data and the same authority,
-    /// on the same ports where these are free.
+    /// This directory, which is made if need be, for this user only. The next start in it finds the same data
+    /// and the same authority, on the same ports where these are free.
     Persistent(PathBuf),
-    /// A new directory under this one, removed when the control plane stops. It is kept when the start fails, for
-    /// its logs: then, as when the process is killed, the next temporary one under the same directory removes it.
+    /// A new directory under this one, removed when the control plane stops. It is kept when the start fails,
+    /// for its logs: then, as when the process is killed, the next temporary one under the same directory
+    /// removes it.
     Temporary(PathBuf),
 }
 
@@ -192,8 +193,8 @@ impl ControlPlane {
         self.api_server.take().map_or(Ok(()), Service::stop)
     }
 
-    /// Starts kube-apiserver again, on the same port, and returns when it is ready. Nothing happens if it was not
-    /// stopped.
+    /// Starts kube-apiserver again, on the same port, and returns when it is ready. Nothing happens if it was
+    /// not stopped.
     pub fn start_api_server(&mut self) -> Result<(), Error> {
         if self.api_server.is_some() {
             return Ok(());

@@ -10,16 +10,16 @@ use std::time::Duration;
 pub enum Error {
     /// The programs have to be built, and no variable names a place for them.
     #[error(
-        "no directory to build etcd, kube-apiserver and kube-controller-manager into: set CAPSTAN_CACHE_DIR or \
-         HOME, or set KUBEBUILDER_ASSETS to a directory that holds the three programs"
+        "no directory to build etcd, kube-apiserver and kube-controller-manager into: set CAPSTAN_CACHE_DIR \
+         or HOME, or set KUBEBUILDER_ASSETS to a directory that holds the three programs"
     )]
     NoCacheDir,
 
     /// The programs have to be built, and there is no Go to build them with.
     #[error(
-        "etcd, kube-apiserver and kube-controller-manager have to be built into {}, and there is no `go` on PATH: \
-         install Go 1.25 or later (https://go.dev/dl), or set KUBEBUILDER_ASSETS to a directory that holds the three \
-         programs",
+        "etcd, kube-apiserver and kube-controller-manager have to be built into {}, and there is no `go` on \
+         PATH: install Go 1.25 or later (https://go.dev/dl), or set KUBEBUILDER_ASSETS to a directory that \
+         holds the three programs",
         .dir.display()
     )]
     GoMissing {
@@ -29,8 +29,8 @@ pub enum Error {
 
     /// `go build` ended badly.
     #[error(
-        "building {program} from the Go module {module} failed ({status}): it needs Go 1.25 or later and, the first \
-         time, a way to the Go module proxy; or set KUBEBUILDER_ASSETS to a directory that holds etcd, \
+        "building {program} from the Go module {module} failed ({status}): it needs Go 1.25 or later and, the \
+         first time, a way to the Go module proxy; or set KUBEBUILDER_ASSETS to a directory that holds etcd, \
          kube-apiserver and kube-controller-manager. The last it said:\n{tail}"
     )]
     BuildFailed {
@@ -45,7 +45,10 @@ pub enum Error {
     },
 
     /// A file or directory could not be worked with.
-    #[error("could not {doing} {}: {source}; check that this user may, and that the disk is not full", .path.display())]
+    #[error(
+        "could not {doing} {}: {source}; check that this user may, and that the disk is not full",
+        .path.display()
+    )]
     File {
         /// What was being done to it, as in "could not …".
         doing: &'static str,
@@ -92,7 +95,8 @@ pub enum Error {
 
     /// A program could not be started at all.
     #[error(
-        "could not start {program}: {source}; check that /bin/sh is there and that the process limit is not reached"
+        "could not start {program}: {source}; check that /bin/sh is there and that the process limit is not \
+         reached"
     )]
     Spawn {
         /// Which program.

@@ -13,8 +13,8 @@ pub(crate) const FIRST_SERVICE_IP: &str = "10.0.0.1";
 /// The name, not the address: tokens stay good when a later start has to take another port.
 const TOKEN_ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 
-/// Controllers with something to do in a cluster without nodes. Those that look after nodes would evict or delete
-/// the Pods of nodes that only a test says are there.
+/// Controllers with something to do in a cluster without nodes. Those that look after nodes would evict or
+/// delete the Pods of nodes that only a test says are there.
 const CONTROLLERS: [&str; 14] = [
     "clusterrole-aggregation-controller",
     "cronjob-controller",

@@ -268,7 +268,8 @@ fn linker_flags() -> String {
     );
     let package = "k8s.io/component-base/version";
     format!(
-        "-s -w -X {package}.gitVersion={KUBERNETES_VERSION} -X {package}.gitMajor={major} -X {package}.gitMinor={minor}"
+        "-s -w -X {package}.gitVersion={KUBERNETES_VERSION} -X {package}.gitMajor={major} \
+         -X {package}.gitMinor={minor}"
     )
 }
 

@@ -85,8 +85,8 @@ impl Client {
         body: &str,
     ) -> Result<Response, Error> {
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nHost: {}\r\nAccept: application/json\r\nContent-Type: {content_type}\r\n\
-             Content-Length: {}\r\nConnection: close\r\n\r\n",
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nAccept: application/json\r\n\
+             Content-Type: {content_type}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
             self.address,
             body.len()
         );

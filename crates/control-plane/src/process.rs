@@ -12,16 +12,16 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Doing as _, Error};
 
-/// Runs a command until it ends, or until standard input does: then it is asked to end, and killed when it does
-/// not do so in time. Standard input is a pipe that only the parent holds the other end of, so that the death of
-/// the parent, whatever its cause, ends the command.
+/// Runs a command until it ends, or until standard input does: then it is asked to end, and killed when it
+/// does not do so in time. Standard input is a pipe that only the parent holds the other end of, so that the
+/// death of the parent, whatever its cause, ends the command.
 ///
-/// Standard output is a lock, not for writing: it is passed on as descriptor 4 so that it is held for as long as
-/// the command runs.
+/// Standard output is a lock, not for writing: it is passed on as descriptor 4 so that it is held for as long
+/// as the command runs.
 ///
-/// The guard that waits for the end of standard input is ended by a signal when the command ends first. Once it is
-/// at work it ignores that signal and ends on its own, so that its `sleep` is not left for another to reap. Its
-/// count bounds the loop even where nobody reaps the dead.
+/// The guard that waits for the end of standard input is ended by a signal when the command ends first. Once
+/// it is at work it ignores that signal and ends on its own, so that its `sleep` is not left for another to
+/// reap. Its count bounds the loop even where nobody reaps the dead.
 const WATCHDOG: &str = r#"
 exec 3<&0 4>&1 1>&2
 rounds=$1
@@ -149,7 +149,8 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// Starts a program whose output goes to `<name>.log`; the log before it is kept as `<name>.previous.log`.
+    /// Starts a program whose output goes to `<name>.log`; the log before it is kept as
+    /// `<name>.previous.log`.
     pub(crate) fn start(
         name: &'static str,
         program: &Path,

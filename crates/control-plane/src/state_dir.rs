@@ -18,8 +18,8 @@ const LEFTOVER_LIMIT: Duration = Duration::from_secs(15);
 /// A directory that belongs to this control plane for as long as the value lives.
 ///
 /// Two locks guard it. The owner's is held by this process alone and answers at once whether the directory is
-/// taken. The other is held by every child as well, and so is free only when nothing works in the directory any
-/// more: the children of an owner that was killed need a moment to follow it.
+/// taken. The other is held by every child as well, and so is free only when nothing works in the directory
+/// any more: the children of an owner that was killed need a moment to follow it.
 #[derive(Debug)]
 pub(crate) struct StateDir {
     path: PathBuf,

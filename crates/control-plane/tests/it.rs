@@ -1,4 +1,5 @@
-//! Against the real programs, which the first run may have to build; and the build itself against a pretended `go`.
+//! Against the real programs, which the first run may have to build; and the build itself against a pretended
+//! `go`.
 
 #![allow(
     clippy::unwrap_used,

@@ -60,12 +60,20 @@ pub enum ClientError {
 
 /// Finds the API server's address and credentials.
 pub async fn find_config(options: &ClientOptions) -> Result<Config, ClientError> {
-    let context = KubeConfigOptions { context: options.context.clone(), ..KubeConfigOptions::default() };
+    let context = KubeConfigOptions {
+        context: options.context.clone(),
+        ..KubeConfigOptions::default()
+    };
     match &options.kubeconfig {
         Some(path) => {
-            let wrap = |source| ClientError::Kubeconfig { path: path.clone(), source };
+            let wrap = |source| ClientError::Kubeconfig {
+                path: path.clone(),
+                source,
+            };
             let kubeconfig = Kubeconfig::read_from(path).map_err(wrap)?;
-            Config::from_custom_kubeconfig(kubeconfig, &context).await.map_err(wrap)
+            Config::from_custom_kubeconfig(kubeconfig, &context)
+                .await
+                .map_err(wrap)
         }
         None if options.context.is_some() => {
             let path = || PathBuf::from("$KUBECONFIG");
@@ -78,12 +86,20 @@ pub async fn find_config(options: &ClientOptions) -> Result<Config, ClientError>
 }
 
 /// Makes a client that counts its requests and keeps to the given rate.
-pub fn connect(mut config: Config, options: &ClientOptions, metrics: &Metrics) -> Result<Client, ClientError> {
+pub fn connect(
+    mut config: Config,
+    options: &ClientOptions,
+    metrics: &Metrics,
+) -> Result<Client, ClientError> {
     // A failed request is planned anew from fresh state, never sent again blindly.
     config.default_retry = false;
     config.connect_timeout = Some(Duration::from_secs(5));
     let url = config.cluster_url.to_string();
-    let host = config.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
+    let host = config
+        .cluster_url
+        .authority()
+        .map(ToString::to_string)
+        .unwrap_or_default();
     let layer = Meter {
         metrics: metrics.clone(),
         host: host.into(),
@@ -105,7 +121,10 @@ impl<S> Layer<S> for Meter {
     type Service = Metered<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        Metered { meter: self.clone(), inner }
+        Metered {
+            meter: self.clone(),
+            inner,
+        }
     }
 }
 
@@ -140,8 +159,9 @@ where
                 throttle.pass().await;
             }
             let response = response.await;
-            let code =
-                response.as_ref().map_or_else(|_| "<error>".to_owned(), |r| r.status().as_str().to_owned());
+            let code = response
+                .as_ref()
+                .map_or_else(|_| "<error>".to_owned(), |r| r.status().as_str().to_owned());
             meter.metrics.request(&method, &meter.host, &code);
             response
         }
@@ -160,7 +180,11 @@ struct Throttle {
 
 impl Throttle {
     fn new(qps: f64, burst: u32) -> Self {
-        Self { per_token: Duration::from_secs_f64(1.0 / qps), burst: burst.max(1), empty_at: Mutex::new(None) }
+        Self {
+            per_token: Duration::from_secs_f64(1.0 / qps),
+            burst: burst.max(1),
+            empty_at: Mutex::new(None),
+        }
     }
 
     async fn pass(&self) {

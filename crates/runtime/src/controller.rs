@@ -57,7 +57,12 @@ pub async fn run<R: Reconciler>(
     metrics.set_workers(workers);
     let mut tasks = JoinSet::new();
     for _ in 0..workers.max(1) {
-        tasks.spawn(work(name, Arc::clone(&queue), Arc::clone(&reconciler), metrics.clone()));
+        tasks.spawn(work(
+            name,
+            Arc::clone(&queue),
+            Arc::clone(&reconciler),
+            metrics.clone(),
+        ));
     }
     stop.cancelled().await;
     queue.close();

@@ -39,7 +39,14 @@ impl Recorder {
         component: &'static str,
     ) -> (Self, impl Future<Output = ()>) {
         let (sender, receiver) = mpsc::channel(WAITING);
-        (Self { sender, metrics, component }, write_all(client, leadership, receiver))
+        (
+            Self {
+                sender,
+                metrics,
+                component,
+            },
+            write_all(client, leadership, receiver),
+        )
     }
 
     /// Records an event. It is written soon, unless too many wait already.
@@ -63,7 +70,10 @@ impl Recorder {
                 }
                 .to_owned(),
             ),
-            source: Some(EventSource { component: Some(self.component.to_owned()), host: None }),
+            source: Some(EventSource {
+                component: Some(self.component.to_owned()),
+                host: None,
+            }),
             reporting_component: Some(self.component.to_owned()),
             first_timestamp: Some(Time(now)),
             last_timestamp: Some(Time(now)),

@@ -57,7 +57,9 @@ pub struct WatchedKind<T> {
 
 impl<T: Cached> fmt::Debug for Hub<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hub").field("namespace", &self.namespace).finish_non_exhaustive()
+        f.debug_struct("Hub")
+            .field("namespace", &self.namespace)
+            .finish_non_exhaustive()
     }
 }
 
@@ -69,7 +71,13 @@ impl<T: Cached> Hub<T> {
         project: fn(Observed) -> T,
         listener: Arc<dyn HubListener<T>>,
     ) -> Self {
-        Self { client, namespace, project, listener, kinds: Mutex::default() }
+        Self {
+            client,
+            namespace,
+            project,
+            listener,
+            kinds: Mutex::default(),
+        }
     }
 
     /// Makes sure that a kind is watched in that version.
@@ -82,7 +90,10 @@ impl<T: Cached> Hub<T> {
             kinds.insert(kind.clone(), self.start(kind, resource));
         }
         let entry = &kinds[kind];
-        WatchedKind { cache: entry.cache.clone(), state: entry.handle.state() }
+        WatchedKind {
+            cache: entry.cache.clone(),
+            state: entry.handle.state(),
+        }
     }
 
     /// Tells the watches on a CRD's kind that the CRD has changed.
@@ -111,7 +122,10 @@ impl<T: Cached> Hub<T> {
             namespace: self.namespace.clone(),
             label_selector: None,
         };
-        let listener = ForKind { kind: kind.clone(), listener: Arc::clone(&self.listener) };
+        let listener = ForKind {
+            kind: kind.clone(),
+            listener: Arc::clone(&self.listener),
+        };
         let task = tokio::spawn(watch(
             self.client.clone(),
             target,
@@ -120,7 +134,12 @@ impl<T: Cached> Hub<T> {
             listener,
             Arc::clone(&handle),
         ));
-        Entry { resource: resource.clone(), cache, handle, task }
+        Entry {
+            resource: resource.clone(),
+            cache,
+            handle,
+            task,
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<GroupKind, Entry<T>>> {

@@ -16,18 +16,27 @@ pub struct ObjectKey {
 impl ObjectKey {
     /// Names an object.
     pub fn new(namespace: &str, name: &str) -> Self {
-        Self { namespace: namespace.into(), name: name.into() }
+        Self {
+            namespace: namespace.into(),
+            name: name.into(),
+        }
     }
 
     /// The name that an object goes by.
     pub fn of(object: &impl Resource) -> Self {
         let metadata = object.meta();
-        Self::new(metadata.namespace.as_deref().unwrap_or_default(), metadata.name.as_deref().unwrap_or_default())
+        Self::new(
+            metadata.namespace.as_deref().unwrap_or_default(),
+            metadata.name.as_deref().unwrap_or_default(),
+        )
     }
 
     /// Another object in the same namespace.
     pub fn beside(&self, name: &str) -> Self {
-        Self { namespace: Arc::clone(&self.namespace), name: name.into() }
+        Self {
+            namespace: Arc::clone(&self.namespace),
+            name: name.into(),
+        }
     }
 }
 

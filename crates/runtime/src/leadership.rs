@@ -94,7 +94,11 @@ impl Election {
         stop: CancellationToken,
     ) -> Result<(), LeadershipLost> {
         let api: Api<Lease> = Api::namespaced(client, &self.namespace);
-        let mut candidate = Candidate { election: &self, api: &api, seen: None };
+        let mut candidate = Candidate {
+            election: &self,
+            api: &api,
+            seen: None,
+        };
         info!(lease = %format!("{}/{}", self.namespace, self.name), identity = %self.identity, "waiting to lead");
         loop {
             let won = tokio::select! {
@@ -168,7 +172,9 @@ impl Candidate<'_> {
         };
         let now = Instant::now();
         let unchanged_since = match &self.seen {
-            Some((known, since)) if known.metadata.resource_version == lease.metadata.resource_version => *since,
+            Some((known, since)) if known.metadata.resource_version == lease.metadata.resource_version => {
+                *since
+            }
             _ => now,
         };
         self.seen = Some((lease.clone(), unchanged_since));
@@ -188,20 +194,29 @@ impl Candidate<'_> {
         next.spec = Some(LeaseSpec {
             holder_identity: Some(self.election.identity.clone()),
             lease_duration_seconds: i32::try_from(self.election.lease_duration.as_secs()).ok(),
-            acquire_time: if ours { spec.acquire_time } else { Some(timestamp.clone()) },
+            acquire_time: if ours {
+                spec.acquire_time
+            } else {
+                Some(timestamp.clone())
+            },
             renew_time: Some(timestamp),
             lease_transitions: Some(spec.lease_transitions.unwrap_or(0) + i32::from(!ours)),
             ..spec
         });
         // The resourceVersion that was read guards the write.
-        let written = self.api.replace(&self.election.name, &PostParams::default(), &next).await?;
+        let written = self
+            .api
+            .replace(&self.election.name, &PostParams::default(), &next)
+            .await?;
         self.seen = Some((written, Instant::now()));
         Ok(true)
     }
 
     /// Gives the Lease up so that the next leader need not wait.
     async fn release(&mut self) {
-        let Some((lease, _)) = self.seen.take() else { return };
+        let Some((lease, _)) = self.seen.take() else {
+            return;
+        };
         let mut next = lease;
         if let Some(spec) = &mut next.spec {
             spec.holder_identity = Some(String::new());
@@ -220,7 +235,10 @@ impl Candidate<'_> {
     fn new_lease(&self) -> Lease {
         let timestamp = MicroTime(clock::now());
         Lease {
-            metadata: ObjectMeta { name: Some(self.election.name.clone()), ..ObjectMeta::default() },
+            metadata: ObjectMeta {
+                name: Some(self.election.name.clone()),
+                ..ObjectMeta::default()
+            },
             spec: Some(LeaseSpec {
                 holder_identity: Some(self.election.identity.clone()),
                 lease_duration_seconds: i32::try_from(self.election.lease_duration.as_secs()).ok(),
@@ -238,4 +256,3 @@ pub fn identity(host: &str) -> String {
     let nonce = clock::now().as_nanosecond();
     format!("{host}_{}-{nonce:x}", std::process::id())
 }
-

@@ -55,7 +55,11 @@ struct WireMetadata {
 
 impl<'de> Deserialize<'de> for Observed {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Wire { metadata, spec, status } = Wire::deserialize(deserializer)?;
+        let Wire {
+            metadata,
+            spec,
+            status,
+        } = Wire::deserialize(deserializer)?;
         let mut annotations = metadata.annotations;
         if let Some(annotations) = &mut annotations {
             annotations.remove(LAST_APPLIED);
@@ -74,7 +78,11 @@ impl<'de> Deserialize<'de> for Observed {
             owner_references: metadata.owner_references,
             ..ObjectMeta::default()
         };
-        Ok(Self { metadata, spec, status })
+        Ok(Self {
+            metadata,
+            spec,
+            status,
+        })
     }
 }
 
@@ -150,7 +158,10 @@ mod tests {
         }))
         .unwrap();
         assert_eq!(object.metadata.managed_fields, None);
-        assert_eq!(object.metadata.annotations, Some([("keep".to_owned(), "me".to_owned())].into()));
+        assert_eq!(
+            object.metadata.annotations,
+            Some([("keep".to_owned(), "me".to_owned())].into())
+        );
         assert_eq!(object.metadata.resource_version.as_deref(), Some("7"));
         assert_eq!(object.spec, json!({"a": 1}));
         assert_eq!(object.status, Value::Null);
@@ -159,7 +170,8 @@ mod tests {
     #[test]
     fn spec_and_status_of_any_shape_are_accepted() {
         let object: Observed =
-            serde_json::from_value(json!({"metadata": {"name": "n"}, "spec": "text", "status": [1]})).unwrap();
+            serde_json::from_value(json!({"metadata": {"name": "n"}, "spec": "text", "status": [1]}))
+                .unwrap();
         assert_eq!((object.spec, object.status), (json!("text"), json!([1])));
     }
 }

@@ -66,7 +66,11 @@ pub struct ManagerOptions {
     pub webhook_port: u16,
 
     /// Folder with the webhooks' tls.crt and tls.key
-    #[arg(long, value_name = "DIR", default_value = "/tmp/k8s-webhook-server/serving-certs")]
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = "/tmp/k8s-webhook-server/serving-certs"
+    )]
     pub webhook_cert_dir: PathBuf,
 }
 
@@ -96,10 +100,14 @@ impl ManagerOptions {
     pub fn validate(&self) -> Result<(), OptionsError> {
         if self.leader_elect {
             if self.leader_elect_lease_duration <= self.leader_elect_renew_deadline {
-                return Err(OptionsError("--leader-elect-lease-duration must be longer than --leader-elect-renew-deadline"));
+                return Err(OptionsError(
+                    "--leader-elect-lease-duration must be longer than --leader-elect-renew-deadline",
+                ));
             }
             if self.leader_elect_renew_deadline <= self.leader_elect_retry_period {
-                return Err(OptionsError("--leader-elect-renew-deadline must be longer than --leader-elect-retry-period"));
+                return Err(OptionsError(
+                    "--leader-elect-renew-deadline must be longer than --leader-elect-retry-period",
+                ));
             }
             if self.leader_elect_retry_period.is_zero() {
                 return Err(OptionsError("--leader-elect-retry-period must be longer than 0"));
@@ -129,10 +137,14 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let mut rest = text;
     let mut total = Duration::ZERO;
     while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(malformed)?;
+        let digits = rest
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .ok_or_else(malformed)?;
         let (number, tail) = rest.split_at(digits);
         let number: f64 = number.parse().map_err(|_| malformed())?;
-        let end = tail.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(tail.len());
+        let end = tail
+            .find(|c: char| c.is_ascii_digit() || c == '.')
+            .unwrap_or(tail.len());
         let (unit, tail) = tail.split_at(end);
         let seconds = match unit {
             "ns" => 1e-9,
@@ -147,7 +159,11 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         total = total.checked_add(part).ok_or_else(malformed)?;
         rest = tail;
     }
-    if text.is_empty() { Err(malformed()) } else { Ok(total) }
+    if text.is_empty() {
+        Err(malformed())
+    } else {
+        Ok(total)
+    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,9 @@ pub fn merge_diff(before: &Value, after: &Value) -> Option<Value> {
     if before == after {
         return None;
     }
-    let (Value::Object(before), Value::Object(after)) = (before, after) else { return Some(after.clone()) };
+    let (Value::Object(before), Value::Object(after)) = (before, after) else {
+        return Some(after.clone());
+    };
     let mut patch = Map::new();
     for (name, value) in after {
         match before.get(name) {
@@ -44,7 +46,9 @@ mod tests {
         if !target.is_object() {
             *target = json!({});
         }
-        let Some(object) = target.as_object_mut() else { return };
+        let Some(object) = target.as_object_mut() else {
+            return;
+        };
         for (name, value) in patch {
             if value.is_null() {
                 object.remove(name);
@@ -55,7 +59,11 @@ mod tests {
     }
 
     fn values() -> impl Strategy<Value = Value> {
-        let leaf = prop_oneof![any::<bool>().prop_map(Value::from), (0..3).prop_map(Value::from), "[ab]".prop_map(Value::from)];
+        let leaf = prop_oneof![
+            any::<bool>().prop_map(Value::from),
+            (0..3).prop_map(Value::from),
+            "[ab]".prop_map(Value::from)
+        ];
         leaf.prop_recursive(3, 16, 4, |inner| {
             prop_oneof![
                 prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
@@ -66,7 +74,8 @@ mod tests {
     }
 
     fn objects() -> impl Strategy<Value = Value> {
-        prop::collection::btree_map("[abc]", values(), 0..4).prop_map(|map| Value::Object(map.into_iter().collect()))
+        prop::collection::btree_map("[abc]", values(), 0..4)
+            .prop_map(|map| Value::Object(map.into_iter().collect()))
     }
 
     proptest! {
@@ -84,7 +93,10 @@ mod tests {
     fn only_what_differs_is_sent() {
         let before = json!({"a": {"x": 1, "y": 2}, "b": [1], "c": 3});
         let after = json!({"a": {"x": 1, "y": 3}, "b": [1]});
-        assert_eq!(merge_diff(&before, &after), Some(json!({"a": {"y": 3}, "c": null})));
+        assert_eq!(
+            merge_diff(&before, &after),
+            Some(json!({"a": {"y": 3}, "c": null}))
+        );
         assert_eq!(merge_diff(&after, &after), None);
     }
 }

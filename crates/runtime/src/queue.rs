@@ -117,7 +117,10 @@ impl<K: Clone + Eq + Hash> Queue<K> {
                 if let Some(key) = state.ready.pop_front() {
                     let entry = state.entries.entry(key.clone()).or_default();
                     entry.place = Place::AtWork;
-                    let waited = entry.ready_since.take().map_or(Duration::ZERO, |since| now - since);
+                    let waited = entry
+                        .ready_since
+                        .take()
+                        .map_or(Duration::ZERO, |since| now - since);
                     if !state.ready.is_empty() {
                         self.changed.notify_one();
                     }
@@ -155,7 +158,11 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     /// Figures for metrics.
     pub fn figures(&self) -> QueueFigures {
         let state = self.lock();
-        QueueFigures { depth: state.ready.len(), adds: state.adds, retries: state.retries }
+        QueueFigures {
+            depth: state.ready.len(),
+            adds: state.adds,
+            retries: state.retries,
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State<K>> {
@@ -183,7 +190,9 @@ impl<K: Clone + Eq + Hash> State<K> {
     }
 
     fn done(&mut self, key: K, outcome: Outcome) {
-        let Some(entry) = self.entries.get_mut(&key) else { return };
+        let Some(entry) = self.entries.get_mut(&key) else {
+            return;
+        };
         entry.place = Place::Nowhere;
         let again = std::mem::take(&mut entry.again);
         let delay = match outcome {
@@ -231,7 +240,9 @@ impl<K: Clone + Eq + Hash> State<K> {
 
 /// How long to wait after this many failures in a row.
 pub fn back_off(failures: u32) -> Duration {
-    FIRST_DELAY.saturating_mul(1 << failures.saturating_sub(1).min(20)).min(LONGEST_DELAY)
+    FIRST_DELAY
+        .saturating_mul(1 << failures.saturating_sub(1).min(20))
+        .min(LONGEST_DELAY)
 }
 
 #[cfg(test)]

@@ -41,11 +41,18 @@ pub enum ListenError {
 
 /// Listens on an address as Go writes it: `:9440` is every interface.
 pub async fn listen(flag: &'static str, value: &str) -> Result<TcpListener, ListenError> {
-    let malformed = || ListenError::Malformed { flag, value: value.to_owned() };
+    let malformed = || ListenError::Malformed {
+        flag,
+        value: value.to_owned(),
+    };
     let (host, port) = value.rsplit_once(':').ok_or_else(malformed)?;
     let port: u16 = port.parse().map_err(|_| malformed())?;
     let host = host.trim_start_matches('[').trim_end_matches(']');
-    let bind = |source| ListenError::Bind { flag, address: value.to_owned(), source };
+    let bind = |source| ListenError::Bind {
+        flag,
+        address: value.to_owned(),
+        source,
+    };
     if !host.is_empty() {
         return TcpListener::bind((host, port)).await.map_err(bind);
     }
@@ -57,7 +64,12 @@ pub async fn listen(flag: &'static str, value: &str) -> Result<TcpListener, List
 }
 
 /// Serves plainly, or over TLS where a configuration is given, until told to stop.
-pub async fn serve(listener: TcpListener, router: Router, tls: Option<Arc<ServerConfig>>, stop: CancellationToken) {
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    tls: Option<Arc<ServerConfig>>,
+    stop: CancellationToken,
+) {
     let acceptor = tls.map(TlsAcceptor::from);
     let connections = TaskTracker::new();
     loop {
@@ -73,7 +85,13 @@ pub async fn serve(listener: TcpListener, router: Router, tls: Option<Arc<Server
             },
             () = stop.cancelled() => break,
         };
-        connections.spawn(handle(stream, peer, router.clone(), acceptor.clone(), stop.clone()));
+        connections.spawn(handle(
+            stream,
+            peer,
+            router.clone(),
+            acceptor.clone(),
+            stop.clone(),
+        ));
     }
     connections.close();
     // Whoever is slower than this has been told to stop long ago.

@@ -7,7 +7,10 @@ use std::{
     time::Duration,
 };
 
-use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
+};
 use rustls::{
     ServerConfig,
     crypto::ring,
@@ -59,14 +62,18 @@ impl fmt::Debug for ServingCertificate {
 
 impl ResolvesServerCert for ServingCertificate {
     fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner)))
+        Some(Arc::clone(
+            &self.current.read().unwrap_or_else(PoisonError::into_inner),
+        ))
     }
 }
 
 impl ServingCertificate {
     /// Uses a certificate chain and key in PEM form.
     pub fn from_pem(what: &str, chain: &[u8], key: &[u8]) -> Result<Arc<Self>, CertificateError> {
-        Ok(Arc::new(Self { current: RwLock::new(Arc::new(certified_key(what, chain, key)?)) }))
+        Ok(Arc::new(Self {
+            current: RwLock::new(Arc::new(certified_key(what, chain, key)?)),
+        }))
     }
 
     /// The TLS configuration of a server that shows this certificate.
@@ -74,7 +81,10 @@ impl ServingCertificate {
         let provider = Arc::new(ring::default_provider());
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .map_err(|error| CertificateError::Malformed { what: "TLS set-up".into(), reason: error.to_string() })?
+            .map_err(|error| CertificateError::Malformed {
+                what: "TLS set-up".into(),
+                reason: error.to_string(),
+            })?
             .with_no_client_auth()
             .with_cert_resolver(Arc::clone(self) as Arc<dyn ResolvesServerCert>);
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -87,7 +97,10 @@ impl ServingCertificate {
 }
 
 fn certified_key(what: &str, chain: &[u8], key: &[u8]) -> Result<CertifiedKey, CertificateError> {
-    let malformed = |reason: String| CertificateError::Malformed { what: what.to_owned(), reason };
+    let malformed = |reason: String| CertificateError::Malformed {
+        what: what.to_owned(),
+        reason,
+    };
     let chain: Vec<_> = CertificateDer::pem_slice_iter(chain)
         .collect::<Result<_, _>>()
         .map_err(|error| malformed(error.to_string()))?;
@@ -95,7 +108,8 @@ fn certified_key(what: &str, chain: &[u8], key: &[u8]) -> Result<CertifiedKey, C
         return Err(malformed("it holds no certificate".to_owned()));
     }
     let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| malformed(error.to_string()))?;
-    CertifiedKey::from_der(chain, key, &ring::default_provider()).map_err(|error| malformed(error.to_string()))
+    CertifiedKey::from_der(chain, key, &ring::default_provider())
+        .map_err(|error| malformed(error.to_string()))
 }
 
 /// A certificate in a folder: `tls.crt` and `tls.key`.
@@ -114,7 +128,12 @@ impl CertificateFolder {
         let loaded = (read(&certificate).await?, read(&key).await?);
         let what = certificate.display().to_string();
         let serving = ServingCertificate::from_pem(&what, &loaded.0, &loaded.1)?;
-        Ok(Self { certificate, key, loaded, serving })
+        Ok(Self {
+            certificate,
+            key,
+            loaded,
+            serving,
+        })
     }
 
     /// What a server shows.
@@ -147,7 +166,12 @@ impl CertificateFolder {
 }
 
 async fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {
-    tokio::fs::read(path).await.map_err(|source| CertificateError::Read { path: path.to_owned(), source })
+    tokio::fs::read(path)
+        .await
+        .map_err(|source| CertificateError::Read {
+            path: path.to_owned(),
+            source,
+        })
 }
 
 /// A certificate made for this process, and the authority that clients must trust.
@@ -164,18 +188,23 @@ impl OwnCertificate {
     pub fn make(names: &[&str]) -> Result<Self, CertificateError> {
         let ca_key = KeyPair::generate()?;
         let mut ca = CertificateParams::default();
-        ca.distinguished_name.push(DnType::CommonName, "capstan serving CA");
+        ca.distinguished_name
+            .push(DnType::CommonName, "capstan serving CA");
         ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         ca.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let ca_pem = ca.self_signed(&ca_key)?.pem();
         let issuer = Issuer::new(ca, ca_key);
         let key = KeyPair::generate()?;
-        let mut leaf = CertificateParams::new(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())?;
+        let mut leaf =
+            CertificateParams::new(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())?;
         leaf.distinguished_name.push(DnType::CommonName, "capstan");
         leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         let chain = leaf.signed_by(&key, &issuer)?.pem();
-        let serving =
-            ServingCertificate::from_pem("the certificate just made", chain.as_bytes(), key.serialize_pem().as_bytes())?;
+        let serving = ServingCertificate::from_pem(
+            "the certificate just made",
+            chain.as_bytes(),
+            key.serialize_pem().as_bytes(),
+        )?;
         Ok(Self { serving, ca_pem })
     }
 }

@@ -93,7 +93,10 @@ impl Default for WatchHandle {
 impl WatchHandle {
     /// How far the watch is now.
     pub fn state(&self) -> WatchState {
-        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+        self.state
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .clone()
     }
 
     /// Whether the watch has ever known the whole truth.
@@ -111,7 +114,10 @@ impl WatchHandle {
         if state == WatchState::Synced {
             self.was_synced.store(true, Ordering::Release);
         }
-        let mut current = self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut current = self
+            .state
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         let changed = *current != state;
         *current = state;
         changed
@@ -189,12 +195,20 @@ async fn watch_as<K, T>(
     };
     let tell = |key: &ObjectKey, arrival: Arrival<T>| {
         if let Arrival::News { before, now } = arrival {
-            listener.changed(Change { key, before: before.as_ref(), now: Some(&now) });
+            listener.changed(Change {
+                key,
+                before: before.as_ref(),
+                now: Some(&now),
+            });
         }
     };
     let forget_all_but = |keys: &HashSet<ObjectKey>| {
         for (key, gone) in cache.keep_only(keys) {
-            listener.changed(Change { key: &key, before: Some(&gone), now: None });
+            listener.changed(Change {
+                key: &key,
+                before: Some(&gone),
+                now: None,
+            });
         }
     };
     while let Some(event) = events.next().await {
@@ -221,9 +235,15 @@ async fn watch_as<K, T>(
                 failures = 0;
                 let key = ObjectKey::of(&object);
                 // A successor of the same name may be known already.
-                let same = cache.get(&key).is_some_and(|known| known.metadata().uid == object.meta().uid);
+                let same = cache
+                    .get(&key)
+                    .is_some_and(|known| known.metadata().uid == object.meta().uid);
                 if same && let Some(gone) = cache.depart(&key) {
-                    listener.changed(Change { key: &key, before: Some(&gone), now: None });
+                    listener.changed(Change {
+                        key: &key,
+                        before: Some(&gone),
+                        now: None,
+                    });
                 }
             }
             Err(error) => {
@@ -267,7 +287,8 @@ fn classify(error: &watcher::Error) -> Trouble {
         _ => return Trouble::Passing,
     };
     match cause {
-        kube::Error::Api(status) if status.is_not_found() => Trouble::Absent,
+        // A version that is not served is answered in plain text: only the code says what it is.
+        kube::Error::Api(status) if status.code == 404 => Trouble::Absent,
         kube::Error::Api(status) if status.code == 401 || status.code == 403 => {
             Trouble::Refused(status.message.clone())
         }
@@ -276,5 +297,7 @@ fn classify(error: &watcher::Error) -> Trouble {
 }
 
 fn retry_after(failures: u32) -> Duration {
-    FIRST_RETRY.saturating_mul(1 << failures.saturating_sub(1).min(10)).min(LONGEST_RETRY)
+    FIRST_RETRY
+        .saturating_mul(1 << failures.saturating_sub(1).min(10))
+        .min(LONGEST_RETRY)
 }

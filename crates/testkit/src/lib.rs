@@ -1,5 +1,10 @@
 //! What stories are told with: a control plane, a namespace each, waits with a limit, and faults.
-#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "only tests use this crate")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "only tests use this crate"
+)]
 
 pub mod faults;
 pub mod generic;

@@ -60,7 +60,9 @@ pub async fn until_is<K>(
 where
     K: Resource + Clone + DeserializeOwned + Serialize + Debug + Send + 'static,
 {
-    until(api, name, what, limit, |object| object.is_some_and(&condition)).await.unwrap()
+    until(api, name, what, limit, |object| object.is_some_and(&condition))
+        .await
+        .unwrap()
 }
 
 /// Waits until an object is gone.

@@ -15,6 +15,7 @@ mod mapping;
 
 use serde_json::{Map, Value};
 
+use self::changes::Change;
 use crate::names::CORE_GROUP;
 pub use crate::names::annotation::CONVERSION_DATA;
 
@@ -42,14 +43,24 @@ pub enum ConversionError {
 
 impl ConversionError {
     fn invalid(reason: String) -> Self {
-        Self::InvalidValue { path: String::new(), reason }
+        Self::InvalidValue {
+            path: String::new(),
+            reason,
+        }
     }
 
     fn within(self, parent: &str) -> Self {
         match self {
             Self::InvalidValue { path, reason } => {
-                let separator = if path.is_empty() || path.starts_with('[') { "" } else { "." };
-                Self::InvalidValue { path: format!("{parent}{separator}{path}"), reason }
+                let separator = if path.is_empty() || path.starts_with('[') {
+                    ""
+                } else {
+                    "."
+                };
+                Self::InvalidValue {
+                    path: format!("{parent}{separator}{path}"),
+                    reason,
+                }
             }
             other => other,
         }
@@ -77,7 +88,9 @@ pub fn to_v1beta2(object: Value) -> Result<Value, ConversionError> {
         return Ok(object.into());
     }
     let mut metadata = take_metadata(&mut object);
-    let remembered = metadata.take_annotation(CONVERSION_DATA).and_then(|text| remembered_body(&text));
+    let remembered = metadata
+        .take_annotation(CONVERSION_DATA)
+        .and_then(|text| remembered_body(&text));
     metadata.take_annotation(V1BETA1_DATA);
     let kind = take_type(&mut object);
 
@@ -86,7 +99,11 @@ pub fn to_v1beta2(object: Value) -> Result<Value, ConversionError> {
     if let Some(remembered) = remembered
         && let Ok(canonical) = mapping::to_v1beta1(remembered.clone(), None).and_then(mapping::to_v1beta2)
     {
-        changes::apply(changes::diff(&canonical, &remembered), &mut new);
+        restore(
+            changes::diff(&canonical, &remembered),
+            &mut new,
+            mapping::is_v1beta2,
+        );
     }
 
     mapping::complete(&mut old);
@@ -107,27 +124,41 @@ pub fn to_v1beta1(object: Value, versions: &dyn ReferenceVersions) -> Result<Val
         return Ok(object.into());
     }
     let mut metadata = take_metadata(&mut object);
-    let lost = metadata.take_annotation(V1BETA1_DATA).and_then(|text| serde_json::from_str(&text).ok());
+    let lost = metadata
+        .take_annotation(V1BETA1_DATA)
+        .and_then(|text| serde_json::from_str(&text).ok());
     if let Ok(text) = serde_json::to_string(&object) {
         metadata.annotate(CONVERSION_DATA, text);
     }
     let kind = take_type(&mut object);
 
     let mut old = mapping::to_v1beta1(Value::Object(object), metadata.namespace())?;
-    if let Some(lost) = lost {
-        changes::apply(lost, &mut old);
-    }
+    restore(lost.unwrap_or_default(), &mut old, mapping::is_v1beta1);
     for reference in mapping::references(&mut old) {
         set_version(reference, versions);
     }
     Ok(assemble("v1beta1", kind, metadata, old))
 }
 
+/// Makes parked changes, unless the object could be decoded before and cannot be any more. Anybody who may edit
+/// the object may edit its annotations, and one object that nobody can read would spoil every list it is in.
+fn restore(changes: Vec<Change>, body: &mut Value, is_readable: impl Fn(&Value) -> bool) {
+    if changes.is_empty() {
+        return;
+    }
+    let mut restored = body.clone();
+    changes::apply(changes, &mut restored);
+    if is_readable(&restored) || !is_readable(body) {
+        *body = restored;
+    }
+}
+
 fn set_version(reference: &mut Map<String, Value>, versions: &dyn ReferenceVersions) {
     let text = |field| reference.get(field).and_then(Value::as_str);
-    let (Some((group, _)), Some(kind)) =
-        (text("apiVersion").and_then(|version| version.split_once('/')), text("kind"))
-    else {
+    let (Some((group, _)), Some(kind)) = (
+        text("apiVersion").and_then(|version| version.split_once('/')),
+        text("kind"),
+    ) else {
         return;
     };
     if let Some(version) = versions.version(group, kind) {
@@ -143,7 +174,10 @@ enum Version {
 }
 
 fn version(object: &Map<String, Value>) -> Result<Version, ConversionError> {
-    let api_version = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+    let api_version = object
+        .get("apiVersion")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     match api_version.split_once('/') {
         Some((CORE_GROUP, "v1beta1")) => Ok(Version::V1Beta1),
         Some((CORE_GROUP, "v1beta2")) => Ok(Version::V1Beta2),
@@ -187,12 +221,20 @@ fn remembered_body(text: &str) -> Option<Value> {
 struct Metadata(Value);
 
 fn take_metadata(object: &mut Map<String, Value>) -> Metadata {
-    Metadata(object.remove("metadata").filter(|metadata| !metadata.is_null()).unwrap_or_else(|| Map::new().into()))
+    Metadata(
+        object
+            .remove("metadata")
+            .filter(|metadata| !metadata.is_null())
+            .unwrap_or_else(|| Map::new().into()),
+    )
 }
 
 impl Metadata {
     fn namespace(&self) -> Option<&str> {
-        self.0.get("namespace").and_then(Value::as_str).filter(|namespace| !namespace.is_empty())
+        self.0
+            .get("namespace")
+            .and_then(Value::as_str)
+            .filter(|namespace| !namespace.is_empty())
     }
 
     fn annotate(&mut self, name: &str, value: String) {

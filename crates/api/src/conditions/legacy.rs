@@ -106,26 +106,23 @@ pub fn set(conditions: &mut Vec<LegacyCondition>, report: Report, now: Timestamp
         reason: report.reason,
         message: report.message,
     };
-    match conditions
+    let existing = conditions
         .iter_mut()
-        .find(|condition| condition.type_ == next.type_)
-    {
-        Some(condition) => {
-            let is_same = condition.status == next.status
-                && condition.severity == next.severity
-                && condition.reason == next.reason
-                && condition.message == next.message;
-            if is_same {
-                return false;
-            }
-            *condition = next;
+        .find(|condition| condition.type_ == next.type_);
+    if let Some(condition) = existing {
+        let is_same = condition.status == next.status
+            && condition.severity == next.severity
+            && condition.reason == next.reason
+            && condition.message == next.message;
+        if is_same {
+            return false;
         }
-        None => {
-            if let Some(since) = report.since {
-                next.last_transition_time = Time(whole_seconds(since));
-            }
-            conditions.push(next);
+        *condition = next;
+    } else {
+        if let Some(since) = report.since {
+            next.last_transition_time = Time(whole_seconds(since));
         }
+        conditions.push(next);
     }
     conditions.sort_by(|a, b| compare(&a.type_, &b.type_));
     true

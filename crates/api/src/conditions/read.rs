@@ -63,14 +63,9 @@ pub fn read(object: &Value) -> Result<Vec<Report>, ReadError> {
             return list
                 .iter()
                 .enumerate()
-                .filter_map(|(index, entry)| Some((index, entry.as_object()?)))
-                .map(|(index, entry)| {
-                    Entry {
-                        kind,
-                        path: format!("{path}[{index}]"),
-                        entry,
-                    }
-                    .report()
+                .filter_map(|(index, entry)| {
+                    let (fields, path) = (entry.as_object()?, format!("{path}[{index}]"));
+                    Some(Entry { kind, path, fields }.report())
                 })
                 .collect();
         }
@@ -81,7 +76,7 @@ pub fn read(object: &Value) -> Result<Vec<Report>, ReadError> {
 struct Entry<'a> {
     kind: &'a str,
     path: String,
-    entry: &'a Map<String, Value>,
+    fields: &'a Map<String, Value>,
 }
 
 impl Entry<'_> {
@@ -128,7 +123,7 @@ impl Entry<'_> {
 
     /// The field's text; empty where there is none.
     fn text(&self, field: &str) -> Result<&str, ReadError> {
-        match self.entry.get(field) {
+        match self.fields.get(field) {
             None | Some(Value::Null) => Ok(""),
             Some(Value::String(text)) => Ok(text),
             Some(found) => Err(ReadError::NotAString {

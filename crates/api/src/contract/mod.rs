@@ -7,7 +7,9 @@ mod ownership;
 pub mod plural;
 mod version;
 
-pub use fields::{FieldError, InfraCluster, InfraClusterWriter, ProviderControlPlane, TerminalFailure, essence};
+pub use fields::{
+    FieldError, InfraCluster, InfraClusterWriter, ProviderControlPlane, TerminalFailure, essence,
+};
 pub use kinds::{GroupKind, crd_name};
 pub use ownership::{has_owner, is_externally_managed, is_paused, owned_by_cluster};
 pub use version::{ContractVersion, NoCompatibleContract, PickedVersion, compare_versions, pick_version};

@@ -15,7 +15,10 @@ fn object(version: &str, body: &Value) -> Value {
         "kind": "Cluster",
         "metadata": {"name": "a", "namespace": "ns"},
     });
-    object.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
+    object
+        .as_object_mut()
+        .unwrap()
+        .extend(body.as_object().unwrap().clone());
     object
 }
 
@@ -33,10 +36,11 @@ fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
 
 /// Sets a value at a path such as `spec.topology.controlPlane` in otherwise empty objects.
 fn nested(path: &str, value: Value) -> Value {
-    path.rsplit('.').fold(value, |value, field| match field.strip_suffix("[]") {
-        Some(field) => json!({field: [value]}),
-        None => json!({field: value}),
-    })
+    path.rsplit('.')
+        .fold(value, |value, field| match field.strip_suffix("[]") {
+            Some(field) => json!({field: [value]}),
+            None => json!({field: value}),
+        })
 }
 
 fn merge(into: &mut Value, from: Value) {
@@ -77,7 +81,10 @@ fn down(new: &Value) -> Value {
 #[test]
 fn fields_have_counterparts() {
     let cases = [
-        (json!({"spec": {"paused": true}}), json!({"spec": {"paused": true}})),
+        (
+            json!({"spec": {"paused": true}}),
+            json!({"spec": {"paused": true}}),
+        ),
         (
             json!({"spec": {"clusterNetwork": {
                 "apiServerPort": 6443, "pods": {"cidrBlocks": ["10.0.0.0/8"]},
@@ -88,7 +95,10 @@ fn fields_have_counterparts() {
                 "services": {"cidrBlocks": ["10.1.0.0/16"]}, "serviceDomain": "cluster.local",
             }}}),
         ),
-        (json!({"spec": {"paused": true, "controlPlaneEndpoint": {"host": "", "port": 0}}}), json!({"spec": {"paused": true}})),
+        (
+            json!({"spec": {"paused": true, "controlPlaneEndpoint": {"host": "", "port": 0}}}),
+            json!({"spec": {"paused": true}}),
+        ),
         (
             json!({"spec": {"controlPlaneEndpoint": {"host": "h", "port": 0}}}),
             json!({"spec": {"controlPlaneEndpoint": {"host": "h"}}}),
@@ -121,9 +131,18 @@ fn fields_have_counterparts() {
                 "variables": [{"name": "v", "value": {"definitionFrom": "kept"}}],
             }}}),
         ),
-        (json!({"status": {"phase": "Pending", "observedGeneration": 3}}), json!({"status": {"phase": "Pending", "observedGeneration": 3}})),
-        (json!({"status": {"infrastructureReady": true}}), json!({"status": {"initialization": {"infrastructureProvisioned": true}}})),
-        (json!({"status": {"controlPlaneReady": true}}), json!({"status": {"initialization": {"controlPlaneInitialized": true}}})),
+        (
+            json!({"status": {"phase": "Pending", "observedGeneration": 3}}),
+            json!({"status": {"phase": "Pending", "observedGeneration": 3}}),
+        ),
+        (
+            json!({"status": {"infrastructureReady": true}}),
+            json!({"status": {"initialization": {"infrastructureProvisioned": true}}}),
+        ),
+        (
+            json!({"status": {"controlPlaneReady": true}}),
+            json!({"status": {"initialization": {"controlPlaneInitialized": true}}}),
+        ),
         (
             json!({"status": {"failureReason": "R", "failureMessage": "m"}}),
             json!({"status": {"deprecated": {"v1beta1": {"failureReason": "R", "failureMessage": "m"}}}}),
@@ -191,7 +210,8 @@ fn fields_of_topologies_have_counterparts() {
         }}),
     );
     let variables = {
-        let variables = json!({"variables": {"overrides": [{"name": "v", "value": null}, {"name": "w", "value": ""}]}});
+        let variables =
+            json!({"variables": {"overrides": [{"name": "v", "value": null}, {"name": "w", "value": ""}]}});
         (variables.clone(), variables)
     };
     let plain = {
@@ -203,7 +223,8 @@ fn fields_of_topologies_have_counterparts() {
         (plain.clone(), plain)
     };
     let gates = {
-        let gates = json!({"readinessGates": [{"conditionType": "X"}], "rollout": {"after": "2030-01-01T00:00:00Z"}});
+        let gates =
+            json!({"readinessGates": [{"conditionType": "X"}], "rollout": {"after": "2030-01-01T00:00:00Z"}});
         (gates.clone(), gates)
     };
     let strategies = [
@@ -221,16 +242,27 @@ fn fields_of_topologies_have_counterparts() {
                 "healthCheck": {"remediation": {"maxInFlight": 1}},
             }),
         ),
-        (json!({"strategy": {"type": "OnDelete"}}), json!({"rollout": {"strategy": {"type": "OnDelete"}}})),
+        (
+            json!({"strategy": {"type": "OnDelete"}}),
+            json!({"rollout": {"strategy": {"type": "OnDelete"}}}),
+        ),
         (
             json!({"strategy": {"rollingUpdate": {"deletePolicy": "Newest"}}, "failureDomain": "f", "minReadySeconds": 0}),
             json!({"deletion": {"order": "Newest"}, "failureDomain": "f", "minReadySeconds": 0}),
         ),
     ];
-    let pool = (json!({"failureDomains": ["a"], "minReadySeconds": 1}), json!({"failureDomains": ["a"], "minReadySeconds": 1}));
+    let pool = (
+        json!({"failureDomains": ["a"], "minReadySeconds": 1}),
+        json!({"failureDomains": ["a"], "minReadySeconds": 1}),
+    );
 
-    let control_plane =
-        vec![deletion.clone(), health_check.clone(), variables.clone(), plain.clone(), gates.clone()];
+    let control_plane = vec![
+        deletion.clone(),
+        health_check.clone(),
+        variables.clone(),
+        plain.clone(),
+        gates.clone(),
+    ];
     let deployment = [control_plane.clone(), strategies.to_vec()].concat();
     let pools = vec![deletion, variables, plain, pool];
     for (path, cases) in [
@@ -256,10 +288,12 @@ fn v1beta1_gets_back_what_v1beta2_cannot_say() {
     let topology = |field: Value| nested("spec.topology", field);
     for (old, new) in [
         (json!({"spec": {"paused": false}}), json!({"spec": {}})),
-        (json!({"spec": {"paused": null}}), json!({"spec": {}})),
         (json!({"spec": {"availabilityGates": []}}), json!({"spec": {}})),
         (json!({"spec": {"clusterNetwork": {}}}), json!({"spec": {}})),
-        (json!({"spec": {"clusterNetwork": {"apiServerPort": 0, "pods": {"cidrBlocks": []}}}}), json!({"spec": {}})),
+        (
+            json!({"spec": {"clusterNetwork": {"apiServerPort": 0, "pods": {"cidrBlocks": []}}}}),
+            json!({"spec": {}}),
+        ),
         (json!({"spec": {"infrastructureRef": {}}}), json!({"spec": {}})),
         (
             json!({"spec": {"infrastructureRef": {
@@ -272,7 +306,10 @@ fn v1beta1_gets_back_what_v1beta2_cannot_say() {
             json!({"spec": {"controlPlaneRef": {"apiVersion": "v1", "kind": "ConfigMap", "name": "c"}}}),
             json!({"spec": {"controlPlaneRef": {"kind": "ConfigMap", "name": "c"}}}),
         ),
-        (topology(json!({"class": "c", "rolloutAfter": "2030-01-01T00:00:00Z"})), topology(json!({"classRef": {"name": "c"}}))),
+        (
+            topology(json!({"class": "c", "rolloutAfter": "2030-01-01T00:00:00Z"})),
+            topology(json!({"classRef": {"name": "c"}})),
+        ),
         (
             topology(json!({"variables": [{"name": "v", "definitionFrom": "d", "value": 1}]})),
             topology(json!({"variables": [{"name": "v", "value": 1}]})),
@@ -290,25 +327,34 @@ fn v1beta1_gets_back_what_v1beta2_cannot_say() {
             topology(json!({"controlPlane": {"deletion": {"nodeDrainTimeoutSeconds": i32::MAX}}})),
         ),
         (
-            topology(json!({"controlPlane": {"machineHealthCheck": {"unhealthyConditions": [{"type": "Ready"}]}}})),
+            topology(
+                json!({"controlPlane": {"machineHealthCheck": {"unhealthyConditions": [{"type": "Ready"}]}}}),
+            ),
             topology(json!({"controlPlane": {"healthCheck": {"checks": {
                 "unhealthyNodeConditions": [{"type": "Ready", "timeoutSeconds": 0}],
             }}}})),
         ),
-        (topology(json!({"version": "v1", "controlPlane": {"metadata": {}}})), topology(json!({"version": "v1"}))),
         (
-            topology(json!({"workers": {"machineDeployments": [{"name": "m", "failureDomain": "", "strategy": {}}]}})),
+            topology(json!({"version": "v1", "controlPlane": {"metadata": {}}})),
+            topology(json!({"version": "v1"})),
+        ),
+        (
+            topology(
+                json!({"workers": {"machineDeployments": [{"name": "m", "failureDomain": "", "strategy": {}}]}}),
+            ),
             topology(json!({"workers": {"machineDeployments": [{"name": "m"}]}})),
         ),
         (json!({"status": {}}), json!({})),
-        (json!({"status": {"observedGeneration": 0, "v1beta2": {}}}), json!({})),
+        (
+            json!({"status": {"observedGeneration": 0, "v1beta2": {}}}),
+            json!({}),
+        ),
         (
             json!({"status": {"failureDomains": {"b": {"controlPlane": true}, "a": {"controlPlane": false, "attributes": {"x": ""}}}}}),
             json!({"status": {"failureDomains": [
                 {"name": "a", "controlPlane": false, "attributes": {"x": ""}}, {"name": "b", "controlPlane": true},
             ]}}),
         ),
-        (json!({"status": {"failureDomains": {"a": null}}}), json!({"status": {"failureDomains": [{"name": "a", "controlPlane": false}]}})),
         (json!({"status": {"failureDomains": {}}}), json!({})),
     ] {
         let up = up(&old);
@@ -335,10 +381,19 @@ fn v1beta2_gets_back_what_v1beta1_cannot_say() {
             json!({"status": {"failureDomains": [{"name": "b"}, {"name": "a", "controlPlane": false}, {"name": "c", "controlPlane": true}]}}),
             json!({"status": {"failureDomains": {"a": {}, "b": {}, "c": {"controlPlane": true}}}}),
         ),
-        (json!({"status": {"deprecated": {"v1beta1": {}}}}), json!({"status": {}})),
         (
-            nested("spec.topology.controlPlane.healthCheck.checks.unhealthyNodeConditions[]", json!({"type": "Ready"})),
-            nested("spec.topology.controlPlane.machineHealthCheck.unhealthyConditions[]", json!({"type": "Ready", "timeout": "0s"})),
+            json!({"status": {"deprecated": {"v1beta1": {}}}}),
+            json!({"status": {}}),
+        ),
+        (
+            nested(
+                "spec.topology.controlPlane.healthCheck.checks.unhealthyNodeConditions[]",
+                json!({"type": "Ready"}),
+            ),
+            nested(
+                "spec.topology.controlPlane.machineHealthCheck.unhealthyConditions[]",
+                json!({"type": "Ready", "timeout": "0s"}),
+            ),
         ),
     ] {
         let down = down(&new);
@@ -381,16 +436,31 @@ fn false_is_restored_only_where_it_was_said_and_still_is() {
         }
         let new = to_v1beta2(old).unwrap();
         let case = format!("{paused:?} {remembered:?}");
-        assert_eq!(new["spec"].get("paused").and_then(Value::as_bool), expected, "{case}");
+        assert_eq!(
+            new["spec"].get("paused").and_then(Value::as_bool),
+            expected,
+            "{case}"
+        );
         let initialization = &new["status"]["initialization"];
-        assert_eq!(initialization["infrastructureProvisioned"].as_bool(), expected, "{case}");
-        assert_eq!(initialization["controlPlaneInitialized"].as_bool(), expected, "{case}");
+        assert_eq!(
+            initialization["infrastructureProvisioned"].as_bool(),
+            expected,
+            "{case}"
+        );
+        assert_eq!(
+            initialization["controlPlaneInitialized"].as_bool(),
+            expected,
+            "{case}"
+        );
     }
 }
 
 #[test]
 fn the_whole_v1beta2_object_but_its_metadata_is_remembered() {
-    let new = object("v1beta2", &json!({"spec": {"paused": false, "future": 1}, "status": {"phase": "Pending"}}));
+    let new = object(
+        "v1beta2",
+        &json!({"spec": {"paused": false, "future": 1}, "status": {"phase": "Pending"}}),
+    );
     let old = to_v1beta1(new.clone(), &unknown).unwrap();
     let remembered: Value = serde_json::from_str(annotation(&old, CONVERSION_DATA).unwrap()).unwrap();
     let mut expected = new;
@@ -491,14 +561,26 @@ fn references_are_written_in_the_version_that_is_known() {
     let version = |object: &Value| object["spec"]["infrastructureRef"]["apiVersion"].clone();
 
     // Not remembered: the version that is known, or else the newest contract's.
-    let new = object("v1beta2", &json!({"spec": {"infrastructureRef": {"apiGroup": "i", "kind": "I", "name": "i"}}}));
-    assert_eq!(version(&to_v1beta1(new.clone(), &Installed).unwrap()), "i/v1beta1");
+    let new = object(
+        "v1beta2",
+        &json!({"spec": {"infrastructureRef": {"apiGroup": "i", "kind": "I", "name": "i"}}}),
+    );
+    assert_eq!(
+        version(&to_v1beta1(new.clone(), &Installed).unwrap()),
+        "i/v1beta1"
+    );
     assert_eq!(version(&to_v1beta1(new, &unknown).unwrap()), "i/v1beta2");
 
     // Remembered: only used if none is known.
-    let old = object("v1beta1", &json!({"spec": {"infrastructureRef": {"apiVersion": "i/v1alpha4", "kind": "I", "name": "i"}}}));
+    let old = object(
+        "v1beta1",
+        &json!({"spec": {"infrastructureRef": {"apiVersion": "i/v1alpha4", "kind": "I", "name": "i"}}}),
+    );
     let new = to_v1beta2(old).unwrap();
-    assert_eq!(version(&to_v1beta1(new.clone(), &Installed).unwrap()), "i/v1beta1");
+    assert_eq!(
+        version(&to_v1beta1(new.clone(), &Installed).unwrap()),
+        "i/v1beta1"
+    );
     assert_eq!(version(&to_v1beta1(new.clone(), &unknown).unwrap()), "i/v1alpha4");
 
     // Of another kind: no longer remembered.
@@ -533,12 +615,19 @@ fn unknown_fields_stay_in_place() {
     }));
     let new = up(&old);
     for path in [
-        "/extra", "/spec/extra", "/spec/controlPlaneEndpoint/extra", "/spec/infrastructureRef/extra",
-        "/spec/topology/extra", "/spec/topology/controlPlane/extra",
-        "/spec/topology/controlPlane/machineHealthCheck/extra", "/spec/topology/workers/extra",
+        "/extra",
+        "/spec/extra",
+        "/spec/controlPlaneEndpoint/extra",
+        "/spec/infrastructureRef/extra",
+        "/spec/topology/extra",
+        "/spec/topology/controlPlane/extra",
+        "/spec/topology/controlPlane/machineHealthCheck/extra",
+        "/spec/topology/workers/extra",
         "/spec/topology/workers/machineDeployments/0/extra",
         "/spec/topology/workers/machineDeployments/0/strategy/extra",
-        "/status/extra", "/status/v1beta2/extra", "/status/failureDomains/0/extra",
+        "/status/extra",
+        "/status/v1beta2/extra",
+        "/status/failureDomains/0/extra",
     ] {
         assert_eq!(new.pointer(path), Some(&json!({"a": [null, {}]})), "{path}");
     }
@@ -548,7 +637,8 @@ fn unknown_fields_stay_in_place() {
 
 #[test]
 fn an_object_may_have_next_to_nothing() {
-    let bare = |version: &str| json!({"apiVersion": format!("cluster.x-k8s.io/{version}"), "kind": "Cluster"});
+    let bare =
+        |version: &str| json!({"apiVersion": format!("cluster.x-k8s.io/{version}"), "kind": "Cluster"});
     for metadata in [None, Some(Value::Null), Some(json!({}))] {
         let with_metadata = |version: &str, metadata: &Option<Value>| {
             let mut object = bare(version);
@@ -584,7 +674,14 @@ fn the_same_version_is_left_alone() {
 
 #[test]
 fn other_annotations_are_kept_and_bad_ones_of_ours_are_ignored() {
-    for bad in ["", "{", "[]", "5", "{}", r#"{"apiVersion":"cluster.x-k8s.io/v1alpha4","spec":{"paused":false}}"#] {
+    for bad in [
+        "",
+        "{",
+        "[]",
+        "5",
+        "{}",
+        r#"{"apiVersion":"cluster.x-k8s.io/v1alpha4","spec":{"paused":false}}"#,
+    ] {
         let mut old = object("v1beta1", &json!({"spec": {"paused": true}}));
         old["metadata"]["annotations"] = json!({CONVERSION_DATA: bad, V1BETA1_DATA: bad, "other": "x"});
         let mut new = to_v1beta2(old).unwrap();
@@ -593,7 +690,11 @@ fn other_annotations_are_kept_and_bad_ones_of_ours_are_ignored() {
 
         new["metadata"]["annotations"][V1BETA1_DATA] = json!(bad);
         let old = to_v1beta1(new, &unknown).unwrap();
-        let names: Vec<_> = old["metadata"]["annotations"].as_object().map(Map::keys).unwrap().collect();
+        let names: Vec<_> = old["metadata"]["annotations"]
+            .as_object()
+            .map(Map::keys)
+            .unwrap()
+            .collect();
         assert_eq!(names, [CONVERSION_DATA, "other"]);
     }
 }
@@ -602,7 +703,10 @@ fn other_annotations_are_kept_and_bad_ones_of_ours_are_ignored() {
 fn values_without_meaning_are_named() {
     let error = |old: &Value| to_v1beta2(object("v1beta1", old)).unwrap_err().to_string();
     assert_eq!(
-        error(&nested("spec.topology.controlPlane.nodeDrainTimeout", json!("soon"))),
+        error(&nested(
+            "spec.topology.controlPlane.nodeDrainTimeout",
+            json!("soon")
+        )),
         r#"spec.topology.controlPlane.nodeDrainTimeout: "soon" is not a duration such as 1h30m"#
     );
     assert_eq!(
@@ -618,10 +722,22 @@ fn values_without_meaning_are_named() {
         r#"spec.infrastructureRef.apiVersion: "a/b/c" is not of the form group/version"#
     );
     assert_eq!(to_v1beta2(json!([])), Err(ConversionError::NotAnObject));
-    for api_version in [json!(null), json!(5), json!("v1beta1"), json!("cluster.x-k8s.io/v1alpha4"), json!("other/v1beta1")] {
+    for api_version in [
+        json!(null),
+        json!(5),
+        json!("v1beta1"),
+        json!("cluster.x-k8s.io/v1alpha4"),
+        json!("other/v1beta1"),
+    ] {
         let expected = ConversionError::UnknownVersion(api_version.as_str().unwrap_or_default().to_owned());
-        assert_eq!(to_v1beta2(json!({"apiVersion": api_version})), Err(expected.clone()));
-        assert_eq!(to_v1beta1(json!({"apiVersion": api_version}), &unknown), Err(expected));
+        assert_eq!(
+            to_v1beta2(json!({"apiVersion": api_version})),
+            Err(expected.clone())
+        );
+        assert_eq!(
+            to_v1beta1(json!({"apiVersion": api_version}), &unknown),
+            Err(expected)
+        );
     }
 }
 
@@ -637,12 +753,50 @@ fn wrong_types_are_carried_through() {
         json!({"spec": {"topology": {"controlPlane": {"nodeDrainTimeout": 5, "machineHealthCheck": {"unhealthyConditions": {}}}}}}),
         json!({"spec": {"topology": {"controlPlane": {"deletion": "x", "nodeDrainTimeout": "5s"}}}}),
         json!({"status": {"infrastructureReady": "yes", "failureDomains": ["a"], "conditions": 5, "v1beta2": 5}}),
-        json!({"status": {"failureDomains": {"a": 5}, "deprecated": 5, "conditions": []}}),
+        json!({"status": {"deprecated": 5, "conditions": []}}),
     ] {
         let new = to_v1beta2(object("v1beta1", &old)).unwrap();
-        assert_eq!(body(to_v1beta1(new, &unknown).unwrap()), completed(old.clone()), "{old}");
+        assert_eq!(
+            body(to_v1beta1(new, &unknown).unwrap()),
+            completed(old.clone()),
+            "{old}"
+        );
         let as_new = object("v1beta2", &old);
         let back = to_v1beta2(to_v1beta1(as_new.clone(), &unknown).unwrap()).unwrap();
         assert_eq!(body(back), old, "as v1beta2");
     }
+}
+
+/// A type that fits neither version is not worth an object that nobody can decode.
+#[test]
+fn parked_data_cannot_spoil_an_object() {
+    let spec = completed(json!({"spec": {"paused": true}}));
+    for parked in [
+        json!([{"at": ["spec", "paused"], "from": true, "to": "often"}]),
+        json!([{"at": ["spec"], "from": spec["spec"], "to": []}]),
+        json!([{"at": [], "from": spec, "to": 5}]),
+    ] {
+        let mut new = object("v1beta2", &json!({"spec": {"paused": true}}));
+        new["metadata"]["annotations"] = json!({V1BETA1_DATA: parked.to_string()});
+        assert_eq!(body(to_v1beta1(new, &unknown).unwrap()), spec, "{parked}");
+    }
+
+    let mut old = object("v1beta1", &json!({"spec": {"paused": true}}));
+    let remembered = object(
+        "v1beta2",
+        &json!({"spec": {"paused": true}, "status": {"failureDomains": [5]}}),
+    );
+    old["metadata"]["annotations"] = json!({CONVERSION_DATA: remembered.to_string()});
+    assert_eq!(body(to_v1beta2(old).unwrap()), json!({"spec": {"paused": true}}));
+
+    let old = json!({"spec": {"paused": null}, "status": {"failureDomains": {"a": null}}});
+    let new = up(&old);
+    assert_eq!(
+        body(new.clone()),
+        json!({"spec": {}, "status": {"failureDomains": [{"name": "a", "controlPlane": false}]}})
+    );
+    assert_eq!(
+        body(to_v1beta1(new, &unknown).unwrap()),
+        completed(json!({"spec": {}, "status": {"failureDomains": {"a": {}}}}))
+    );
 }

@@ -12,18 +12,29 @@ use crate::{
 };
 
 pub(crate) fn run(args: &CrdsArgs, printer: Printer) {
-    let documents: Vec<Value> = collect(args.which, args.webhooks).iter().map(|crd| json!(crd)).collect();
+    let documents: Vec<Value> = collect(args.which, args.webhooks)
+        .iter()
+        .map(|crd| json!(crd))
+        .collect();
     printer.data(&yaml::to_multi_document(&documents));
 }
 
 fn collect(which: Controllers, webhooks: bool) -> Vec<CustomResourceDefinition> {
     let mut crds = Vec::new();
     if which.core() {
-        let conversion = if webhooks { cluster::WEBHOOK_SERVICE } else { Conversion::Nobody };
+        let conversion = if webhooks {
+            cluster::WEBHOOK_SERVICE
+        } else {
+            Conversion::Nobody
+        };
         crds.push(cluster::crd(conversion));
     }
     if which.local() {
-        let conversion = if webhooks { local::WEBHOOK_SERVICE } else { Conversion::Nobody };
+        let conversion = if webhooks {
+            local::WEBHOOK_SERVICE
+        } else {
+            Conversion::Nobody
+        };
         crds.extend(local::crds(conversion));
     }
     crds

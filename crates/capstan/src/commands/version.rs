@@ -17,7 +17,9 @@ pub(crate) fn run(args: &VersionArgs, printer: Printer) {
     let platform = format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH);
     let value = json!({"capstan": {"gitVersion": VERSION, "gitCommit": commit, "platform": platform}});
     match args.output {
-        VersionFormat::Text => printer.line(&format!("capstan version: {VERSION} (commit {commit}, {platform})")),
+        VersionFormat::Text => printer.line(&format!(
+            "capstan version: {VERSION} (commit {commit}, {platform})"
+        )),
         VersionFormat::Short => printer.line(VERSION),
         VersionFormat::Json => printer.line(&format!("{value:#}")),
         VersionFormat::Yaml => printer.data(&yaml::to_string(&value)),

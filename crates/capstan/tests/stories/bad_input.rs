@@ -17,7 +17,8 @@ use serde_json::{Value, json};
 async fn until_infrastructure_says(story: &Story, name: &str, words: &str) -> Cluster {
     wait::until_is(&story.clusters(), name, words, LIMIT, |cluster| {
         let status = cluster.status.clone().unwrap_or_default();
-        conditions::get(&status.conditions, "InfrastructureReady").is_some_and(|it| it.message.contains(words))
+        conditions::get(&status.conditions, "InfrastructureReady")
+            .is_some_and(|it| it.message.contains(words))
     })
     .await
 }
@@ -29,7 +30,9 @@ async fn each_is_explained_and_the_good_go_on() {
     let labelled = generic::crd("OddCluster", &[("v1beta2", "v1beta2")]);
     let unlabelled = generic::crd("UnlabelledCluster", &[]);
     let wrong_version = generic::crd("WrongVersionCluster", &[("v1beta2", "v1beta9")]);
-    install_crds(&story.client, &[labelled, unlabelled, wrong_version], "story").await.unwrap();
+    install_crds(&story.client, &[labelled, unlabelled, wrong_version], "story")
+        .await
+        .unwrap();
     let manager = story.manager(Which::All);
 
     let odd = [
@@ -65,23 +68,45 @@ async fn each_is_explained_and_the_good_go_on() {
     }
     story.create_cluster("unknown-kind", "NoSuchCluster", "x").await;
     story.create_cluster("unlabelled", "UnlabelledCluster", "x").await;
-    story.create_cluster("wrong-version", "WrongVersionCluster", "x").await;
+    story
+        .create_cluster("wrong-version", "WrongVersionCluster", "x")
+        .await;
     story.create_local("good", json!({})).await;
     story.create_cluster("good", "LocalCluster", "good").await;
 
     story.until_phase("good", "Provisioned", LIMIT).await;
     for (name, _, _, words) in &odd {
         let cluster = until_infrastructure_says(&story, name, words).await;
-        assert_eq!(cluster.status.unwrap().initialization, None, "{name}: nothing is taken from it");
+        assert_eq!(
+            cluster.status.unwrap().initialization,
+            None,
+            "{name}: nothing is taken from it"
+        );
     }
-    until_infrastructure_says(&story, "unknown-kind", "nosuchclusters.infrastructure.cluster.x-k8s.io does not exist: install the provider").await;
+    until_infrastructure_says(
+        &story,
+        "unknown-kind",
+        "nosuchclusters.infrastructure.cluster.x-k8s.io does not exist: install the provider",
+    )
+    .await;
     until_infrastructure_says(&story, "unlabelled", "has no label cluster.x-k8s.io/v1beta2").await;
-    until_infrastructure_says(&story, "wrong-version", "names version v1beta9, which must be one of its served versions").await;
+    until_infrastructure_says(
+        &story,
+        "wrong-version",
+        "names version v1beta9, which must be one of its served versions",
+    )
+    .await;
 
     // Mending the input is all it takes.
     let mended = Patch::Merge(json!({"spec": {"controlPlaneEndpoint": {"port": 6443}}}));
-    story.generics("OddCluster").patch("port", &PatchParams::default(), &mended).await.unwrap();
-    story.until_phase("port", "Provisioned", Duration::from_secs(1)).await;
+    story
+        .generics("OddCluster")
+        .patch("port", &PatchParams::default(), &mended)
+        .await
+        .unwrap();
+    story
+        .until_phase("port", "Provisioned", Duration::from_secs(1))
+        .await;
     manager.stop().await;
 }
 
@@ -91,22 +116,47 @@ async fn what_the_schema_can_see_is_rejected() {
     let reference = json!({"apiGroup": "g.io", "kind": "Foo", "name": "x"});
     let long = "c".repeat(64);
     for (name, spec, words) in [
-        (long.as_str(), json!({"infrastructureRef": reference}), "metadata.name"),
-        ("c", json!({"infrastructureRef": {"apiGroup": "g.io", "kind": "Foo"}}), "spec.infrastructureRef.name"),
-        ("c", json!({"infrastructureRef": {"apiGroup": "G!", "kind": "Foo", "name": "x"}}), "spec.infrastructureRef.apiGroup"),
-        ("c", json!({"controlPlaneEndpoint": {"host": "h", "port": 70000}}), "spec.controlPlaneEndpoint.port"),
-        ("c", json!({"controlPlaneEndpoint": {}}), "spec.controlPlaneEndpoint"),
+        (
+            long.as_str(),
+            json!({"infrastructureRef": reference}),
+            "metadata.name",
+        ),
+        (
+            "c",
+            json!({"infrastructureRef": {"apiGroup": "g.io", "kind": "Foo"}}),
+            "spec.infrastructureRef.name",
+        ),
+        (
+            "c",
+            json!({"infrastructureRef": {"apiGroup": "G!", "kind": "Foo", "name": "x"}}),
+            "spec.infrastructureRef.apiGroup",
+        ),
+        (
+            "c",
+            json!({"controlPlaneEndpoint": {"host": "h", "port": 70000}}),
+            "spec.controlPlaneEndpoint.port",
+        ),
+        (
+            "c",
+            json!({"controlPlaneEndpoint": {}}),
+            "spec.controlPlaneEndpoint",
+        ),
         ("c", json!({}), "spec"),
     ] {
         let error = create_raw(&story, name, &spec).await.unwrap_err();
         assert!(error.contains(words), "{spec}: {error}");
     }
-    create_raw(&story, &"c".repeat(63), &json!({"infrastructureRef": reference})).await.unwrap();
+    create_raw(&story, &"c".repeat(63), &json!({"infrastructureRef": reference}))
+        .await
+        .unwrap();
 }
 
 async fn create_raw(story: &Story, name: &str, spec: &Value) -> Result<(), String> {
     let resource = kube::core::ApiResource::erase::<Cluster>(&());
     let api = kube::Api::namespaced_with(story.client.clone(), &story.namespace, &resource);
     let object = kube::api::DynamicObject::new(name, &resource).data(json!({ "spec": spec }));
-    api.create(&PostParams::default(), &object).await.map(|it| assert_eq!(it.name_any(), name)).map_err(|error| error.to_string())
+    api.create(&PostParams::default(), &object)
+        .await
+        .map(|it| assert_eq!(it.name_any(), name))
+        .map_err(|error| error.to_string())
 }

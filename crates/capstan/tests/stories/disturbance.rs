@@ -22,7 +22,12 @@ fn names(count: usize) -> Vec<String> {
 
 async fn create(story: &Story, name: &str) {
     story.create_cluster(name, "LocalCluster", name).await;
-    story.create_local(name, json!({"failureDomains": [{"name": "a", "controlPlane": true}]})).await;
+    story
+        .create_local(
+            name,
+            json!({"failureDomains": [{"name": "a", "controlPlane": true}]}),
+        )
+        .await;
 }
 
 /// What a run leads to, less what differs between any two runs: times, versions, uids, ports.
@@ -31,8 +36,17 @@ async fn end_state(story: &Story) -> BTreeMap<String, Value> {
         match value {
             Value::Object(fields) => {
                 fields.retain(|name, _| {
-                    !["lastTransitionTime", "uid", "port", "resourceVersion", "generation", "creationTimestamp",
-                      "managedFields", "namespace", "observedGeneration"]
+                    ![
+                        "lastTransitionTime",
+                        "uid",
+                        "port",
+                        "resourceVersion",
+                        "generation",
+                        "creationTimestamp",
+                        "managedFields",
+                        "namespace",
+                        "observedGeneration",
+                    ]
                     .contains(&name.as_str())
                 });
                 fields.values_mut().for_each(strip);
@@ -74,17 +88,27 @@ async fn undisturbed(count: usize) -> BTreeMap<String, Value> {
 async fn settle(story: &Story) {
     for local in story.locals().list(&ListParams::default()).await.unwrap() {
         let name = local.name_any();
-        wait::until_is(&story.clusters(), &name, "settled", PATIENCE, |cluster: &Cluster| {
-            let status = cluster.status.clone().unwrap_or_default();
-            status.observed_generation == cluster.meta().generation && !status.failure_domains.is_empty()
-        })
+        wait::until_is(
+            &story.clusters(),
+            &name,
+            "settled",
+            PATIENCE,
+            |cluster: &Cluster| {
+                let status = cluster.status.clone().unwrap_or_default();
+                status.observed_generation == cluster.meta().generation && !status.failure_domains.is_empty()
+            },
+        )
         .await;
     }
 }
 
 async fn delete_all(story: &Story, count: usize) {
     for name in names(count) {
-        story.clusters().delete(&name, &DeleteParams::default()).await.unwrap();
+        story
+            .clusters()
+            .delete(&name, &DeleteParams::default())
+            .await
+            .unwrap();
     }
     for name in names(count) {
         wait::until_gone(&story.clusters(), &name, PATIENCE).await;
@@ -128,7 +152,10 @@ async fn crashes_change_nothing_in_the_end() {
     while let Some(name) = creations.next() {
         let manager = story.manager(Which::All);
         create(&story, &name).await;
-        wait::until_is(&story.clusters(), &name, "begun", PATIENCE, |cluster| !cluster.finalizers().is_empty()).await;
+        wait::until_is(&story.clusters(), &name, "begun", PATIENCE, |cluster| {
+            !cluster.finalizers().is_empty()
+        })
+        .await;
         manager.crash().await;
     }
     let manager = story.manager(Which::All);
@@ -139,7 +166,11 @@ async fn crashes_change_nothing_in_the_end() {
     assert_eq!(end_state(&story).await, expected);
     manager.crash().await;
     for name in names(8) {
-        story.clusters().delete(&name, &DeleteParams::default()).await.unwrap();
+        story
+            .clusters()
+            .delete(&name, &DeleteParams::default())
+            .await
+            .unwrap();
         let manager = story.manager(Which::All);
         wait::until(&story.locals(), &name, "being deleted", PATIENCE, |local| {
             local.is_none_or(|local| local.metadata.deletion_timestamp.is_some())
@@ -162,7 +193,13 @@ async fn a_killed_manager_goes_on_where_it_was() {
     let story = Story::begin("killed").await;
     let start = || {
         tokio::process::Command::new(env!("CARGO_BIN_EXE_capstan"))
-            .args(["manager", "all", "--webhook-port=0", "--health-addr=0", "--diagnostics-address=0"])
+            .args([
+                "manager",
+                "all",
+                "--webhook-port=0",
+                "--health-addr=0",
+                "--diagnostics-address=0",
+            ])
             .arg(format!("--namespace={}", story.namespace))
             .arg("--kubeconfig")
             .arg(story.plane.kubeconfig())
@@ -177,11 +214,17 @@ async fn a_killed_manager_goes_on_where_it_was() {
         create(&story, &name).await;
         let round = u32::try_from(round).unwrap();
         // A different depth each round: from "just seen" to "provisioned".
-        wait::until_is(&story.clusters(), &name, "far enough", PATIENCE, |cluster| match round % 3 {
-            0 => !cluster.finalizers().is_empty(),
-            1 => cluster.status.is_some(),
-            _ => cluster.spec.control_plane_endpoint.is_some(),
-        })
+        wait::until_is(
+            &story.clusters(),
+            &name,
+            "far enough",
+            PATIENCE,
+            |cluster| match round % 3 {
+                0 => !cluster.finalizers().is_empty(),
+                1 => cluster.status.is_some(),
+                _ => cluster.spec.control_plane_endpoint.is_some(),
+            },
+        )
         .await;
         manager.kill().await.unwrap();
     }
@@ -203,10 +246,17 @@ async fn a_restarted_api_server_is_found_again() {
     let manager = story.manager(Which::All);
     create(&story, "before").await;
     story.until_phase("before", "Provisioned", LIMIT).await;
-    tokio::task::spawn_blocking(|| plane.process().restart_api_server()).await.unwrap().unwrap();
+    tokio::task::spawn_blocking(|| plane.process().restart_api_server())
+        .await
+        .unwrap()
+        .unwrap();
     create(&story, "after").await;
     story.until_phase("after", "Provisioned", LIMIT).await;
-    story.clusters().delete("before", &DeleteParams::default()).await.unwrap();
+    story
+        .clusters()
+        .delete("before", &DeleteParams::default())
+        .await
+        .unwrap();
     wait::until_gone(&story.clusters(), "before", LIMIT).await;
     manager.stop().await;
 }
@@ -238,7 +288,10 @@ async fn writes(plane: &Plane) -> BTreeMap<String, u64> {
     let request = http::Request::get("/metrics").body(Vec::new()).unwrap();
     let text = plane.client().await.request_text(request).await.unwrap();
     let mut counts = BTreeMap::new();
-    for line in text.lines().filter(|line| line.starts_with("apiserver_request_total{")) {
+    for line in text
+        .lines()
+        .filter(|line| line.starts_with("apiserver_request_total{"))
+    {
         let label = |name: &str| {
             let start = line.find(&format!("{name}=\""))? + name.len() + 2;
             line[start..].split('"').next()
@@ -246,10 +299,20 @@ async fn writes(plane: &Plane) -> BTreeMap<String, u64> {
         let verb = label("verb").unwrap_or_default();
         let ours = label("group").is_some_and(|group| group.ends_with("cluster.x-k8s.io"));
         if ours && ["POST", "PUT", "PATCH", "APPLY", "DELETE"].contains(&verb) {
-            let count = line.rsplit(' ').next().and_then(|it| it.parse::<f64>().ok()).unwrap_or_default();
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small count")]
+            let count = line
+                .rsplit(' ')
+                .next()
+                .and_then(|it| it.parse::<f64>().ok())
+                .unwrap_or_default();
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "a small count"
+            )]
             let count = count as u64;
-            *counts.entry(format!("{verb} {}", label("resource").unwrap_or_default())).or_default() += count;
+            *counts
+                .entry(format!("{verb} {}", label("resource").unwrap_or_default()))
+                .or_default() += count;
         }
     }
     counts

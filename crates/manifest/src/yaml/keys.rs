@@ -1,4 +1,7 @@
 //! The order of the keys of a map: `a2` before `a10`, signs before digits before letters.
+//!
+//! It is Go's for ASCII and for the letters of all languages. Beyond that, what counts as a letter or a digit
+//! differs a little: combining marks, Roman numerals, the digits of other scripts.
 
 use std::cmp::Ordering;
 
@@ -30,14 +33,8 @@ fn compare(a: &str, b: &str) -> Ordering {
         (false, false) => {}
     }
     // A zero counts only behind another digit: 10 is more than 1-, but 0- and 00 are both nothing.
-    let zero_counts = (x == '0' || y == '0')
-        && a.chars()
-            .take(common)
-            .collect::<Vec<_>>()
-            .iter()
-            .rev()
-            .take_while(|c| c.is_ascii_digit())
-            .any(|c| *c != '0');
+    let follows_number = |seen: bool, c: char| c.is_ascii_digit() && (seen || c != '0');
+    let zero_counts = (x == '0' || y == '0') && a.chars().take(common).fold(false, follows_number);
     let (a_number, a_digits) = number(a, common, zero_counts);
     let (b_number, b_digits) = number(b, common, zero_counts);
     a_number

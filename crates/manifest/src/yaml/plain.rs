@@ -13,48 +13,18 @@ pub(super) fn is_string(text: &str) -> bool {
     }
 }
 
-/// The words for true, false, null, infinity and not-a-number.
+/// The words for true, false, null, not-a-number and infinity.
+#[rustfmt::skip]
+const WORDS: &[&str] = &[
+    "y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON",
+    "n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF",
+    "~", "null", "Null", "NULL",
+    ".nan", ".NaN", ".NAN",
+    ".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF", "-.inf", "-.Inf", "-.INF",
+];
+
 fn is_word(text: &str) -> bool {
-    matches!(
-        text,
-        "y" | "Y"
-            | "yes"
-            | "Yes"
-            | "YES"
-            | "true"
-            | "True"
-            | "TRUE"
-            | "on"
-            | "On"
-            | "ON"
-            | "n"
-            | "N"
-            | "no"
-            | "No"
-            | "NO"
-            | "false"
-            | "False"
-            | "FALSE"
-            | "off"
-            | "Off"
-            | "OFF"
-            | "~"
-            | "null"
-            | "Null"
-            | "NULL"
-            | ".nan"
-            | ".NaN"
-            | ".NAN"
-            | ".inf"
-            | ".Inf"
-            | ".INF"
-            | "+.inf"
-            | "+.Inf"
-            | "+.INF"
-            | "-.inf"
-            | "-.Inf"
-            | "-.INF"
-    )
+    WORDS.contains(&text)
 }
 
 /// A number that begins with its point. An underscore may stand between two digits.
@@ -162,7 +132,7 @@ fn is_timestamp(text: &[u8]) -> bool {
         None => true,
         Some(b'T' | b't') => time_of_day(&mut rest).is_some() && zone(&mut rest).is_some() && rest.is_empty(),
         Some(b' ') => {
-            rest = rest.trim_ascii_start();
+            while literal(&mut rest, b" ").is_some() {}
             time_of_day(&mut rest).is_some() && rest.is_empty()
         }
         Some(_) => false,

@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::super::{crd, v1beta1, v1beta2};
@@ -24,7 +25,9 @@ static V1BETA2: LazyLock<JSONSchemaProps> = LazyLock::new(crd::schema::<v1beta2:
 enum To<'a> {
     V1Beta2,
     /// References in v1beta1 carry the Cluster's namespace.
-    V1Beta1 { namespace: Option<&'a str> },
+    V1Beta1 {
+        namespace: Option<&'a str>,
+    },
 }
 
 /// A v1beta1 body as v1beta2.
@@ -40,6 +43,16 @@ pub(super) fn to_v1beta1(mut body: Value, namespace: Option<&str>) -> Result<Val
     prune(&mut body, &V1BETA1);
     complete(&mut body);
     Ok(body)
+}
+
+/// Whether everybody who knows v1beta1 can decode the body.
+pub(super) fn is_v1beta1(body: &Value) -> bool {
+    fits(body, &V1BETA1) && decodes::<v1beta1::Cluster>(body)
+}
+
+/// Whether everybody who knows v1beta2 can decode the body.
+pub(super) fn is_v1beta2(body: &Value) -> bool {
+    fits(body, &V1BETA2) && decodes::<v1beta2::Cluster>(body)
 }
 
 /// Writes the fields that v1beta1 always shows.
@@ -67,12 +80,12 @@ pub(super) fn references(body: &mut Value) -> impl Iterator<Item = &mut Map<Stri
 
 /// A field's paths in v1beta1 and in v1beta2, and how its value is rewritten.
 struct Rule {
-    old: &'static [&'static str],
-    new: &'static [&'static str],
+    old: &'static str,
+    new: &'static str,
     codec: Codec,
 }
 
-const fn rule(old: &'static [&'static str], new: &'static [&'static str], codec: Codec) -> Rule {
+const fn rule(old: &'static str, new: &'static str, codec: Codec) -> Rule {
     Rule { old, new, codec }
 }
 
@@ -98,86 +111,110 @@ enum Codec {
 use Codec::{Dropped, FailureDomains, OmitZero, Reference, Same, Seconds, TemplateReference, Timeouts};
 
 const SPEC: &[Rule] = &[
-    rule(&["paused"], &["paused"], OmitZero),
-    rule(&["clusterNetwork", "apiServerPort"], &["clusterNetwork", "apiServerPort"], OmitZero),
-    rule(&["controlPlaneRef"], &["controlPlaneRef"], Reference),
-    rule(&["infrastructureRef"], &["infrastructureRef"], Reference),
+    rule("paused", "paused", OmitZero),
+    rule(
+        "clusterNetwork.apiServerPort",
+        "clusterNetwork.apiServerPort",
+        OmitZero,
+    ),
+    rule("controlPlaneRef", "controlPlaneRef", Reference),
+    rule("infrastructureRef", "infrastructureRef", Reference),
 ];
 
 const TOPOLOGY: &[Rule] = &[
-    rule(&["class"], &["classRef", "name"], Same),
-    rule(&["classNamespace"], &["classRef", "namespace"], Same),
-    rule(&["rolloutAfter"], &["rolloutAfter"], Dropped),
+    rule("class", "classRef.name", Same),
+    rule("classNamespace", "classRef.namespace", Same),
+    rule("rolloutAfter", "rolloutAfter", Dropped),
 ];
 
-const VARIABLE: &[Rule] = &[rule(&["definitionFrom"], &["definitionFrom"], Dropped)];
+const VARIABLE: &[Rule] = &[rule("definitionFrom", "definitionFrom", Dropped)];
 
 const DELETION: &[Rule] = &[
-    rule(&["nodeDrainTimeout"], &["deletion", "nodeDrainTimeoutSeconds"], Seconds),
-    rule(&["nodeVolumeDetachTimeout"], &["deletion", "nodeVolumeDetachTimeoutSeconds"], Seconds),
-    rule(&["nodeDeletionTimeout"], &["deletion", "nodeDeletionTimeoutSeconds"], Seconds),
-];
-
-const HEALTH_CHECK: &[Rule] = &[
-    rule(&["machineHealthCheck", "enable"], &["healthCheck", "enabled"], Same),
+    rule("nodeDrainTimeout", "deletion.nodeDrainTimeoutSeconds", Seconds),
     rule(
-        &["machineHealthCheck", "nodeStartupTimeout"],
-        &["healthCheck", "checks", "nodeStartupTimeoutSeconds"],
+        "nodeVolumeDetachTimeout",
+        "deletion.nodeVolumeDetachTimeoutSeconds",
         Seconds,
     ),
     rule(
-        &["machineHealthCheck", "unhealthyConditions"],
-        &["healthCheck", "checks", "unhealthyNodeConditions"],
+        "nodeDeletionTimeout",
+        "deletion.nodeDeletionTimeoutSeconds",
+        Seconds,
+    ),
+];
+
+const HEALTH_CHECK: &[Rule] = &[
+    rule("machineHealthCheck.enable", "healthCheck.enabled", Same),
+    rule(
+        "machineHealthCheck.nodeStartupTimeout",
+        "healthCheck.checks.nodeStartupTimeoutSeconds",
+        Seconds,
+    ),
+    rule(
+        "machineHealthCheck.unhealthyConditions",
+        "healthCheck.checks.unhealthyNodeConditions",
         Timeouts,
     ),
     rule(
-        &["machineHealthCheck", "unhealthyMachineConditions"],
-        &["healthCheck", "checks", "unhealthyMachineConditions"],
+        "machineHealthCheck.unhealthyMachineConditions",
+        "healthCheck.checks.unhealthyMachineConditions",
         Timeouts,
     ),
     rule(
-        &["machineHealthCheck", "maxUnhealthy"],
-        &["healthCheck", "remediation", "triggerIf", "unhealthyLessThanOrEqualTo"],
+        "machineHealthCheck.maxUnhealthy",
+        "healthCheck.remediation.triggerIf.unhealthyLessThanOrEqualTo",
         Same,
     ),
     rule(
-        &["machineHealthCheck", "unhealthyRange"],
-        &["healthCheck", "remediation", "triggerIf", "unhealthyInRange"],
+        "machineHealthCheck.unhealthyRange",
+        "healthCheck.remediation.triggerIf.unhealthyInRange",
         Same,
     ),
     rule(
-        &["machineHealthCheck", "remediationTemplate"],
-        &["healthCheck", "remediation", "templateRef"],
+        "machineHealthCheck.remediationTemplate",
+        "healthCheck.remediation.templateRef",
         TemplateReference,
     ),
 ];
 
 const STRATEGY: &[Rule] = &[
-    rule(&["strategy", "type"], &["rollout", "strategy", "type"], Same),
+    rule("strategy.type", "rollout.strategy.type", Same),
     rule(
-        &["strategy", "rollingUpdate", "maxUnavailable"],
-        &["rollout", "strategy", "rollingUpdate", "maxUnavailable"],
+        "strategy.rollingUpdate.maxUnavailable",
+        "rollout.strategy.rollingUpdate.maxUnavailable",
         Same,
     ),
     rule(
-        &["strategy", "rollingUpdate", "maxSurge"],
-        &["rollout", "strategy", "rollingUpdate", "maxSurge"],
+        "strategy.rollingUpdate.maxSurge",
+        "rollout.strategy.rollingUpdate.maxSurge",
         Same,
     ),
-    rule(&["strategy", "rollingUpdate", "deletePolicy"], &["deletion", "order"], Same),
-    rule(&["strategy", "remediation", "maxInFlight"], &["healthCheck", "remediation", "maxInFlight"], Same),
+    rule("strategy.rollingUpdate.deletePolicy", "deletion.order", Same),
+    rule(
+        "strategy.remediation.maxInFlight",
+        "healthCheck.remediation.maxInFlight",
+        Same,
+    ),
 ];
 
 const STATUS: &[Rule] = &[
-    rule(&["conditions"], &["deprecated", "v1beta1", "conditions"], Same),
-    rule(&["failureReason"], &["deprecated", "v1beta1", "failureReason"], Same),
-    rule(&["failureMessage"], &["deprecated", "v1beta1", "failureMessage"], Same),
-    rule(&["v1beta2", "conditions"], &["conditions"], Same),
-    rule(&["v1beta2", "controlPlane"], &["controlPlane"], Same),
-    rule(&["v1beta2", "workers"], &["workers"], Same),
-    rule(&["infrastructureReady"], &["initialization", "infrastructureProvisioned"], OmitZero),
-    rule(&["controlPlaneReady"], &["initialization", "controlPlaneInitialized"], OmitZero),
-    rule(&["failureDomains"], &["failureDomains"], FailureDomains),
+    rule("conditions", "deprecated.v1beta1.conditions", Same),
+    rule("failureReason", "deprecated.v1beta1.failureReason", Same),
+    rule("failureMessage", "deprecated.v1beta1.failureMessage", Same),
+    rule("v1beta2.conditions", "conditions", Same),
+    rule("v1beta2.controlPlane", "controlPlane", Same),
+    rule("v1beta2.workers", "workers", Same),
+    rule(
+        "infrastructureReady",
+        "initialization.infrastructureProvisioned",
+        OmitZero,
+    ),
+    rule(
+        "controlPlaneReady",
+        "initialization.controlPlaneInitialized",
+        OmitZero,
+    ),
+    rule("failureDomains", "failureDomains", FailureDomains),
 ];
 
 fn convert(body: &mut Value, to: To) -> Result<(), ConversionError> {
@@ -195,7 +232,7 @@ fn convert(body: &mut Value, to: To) -> Result<(), ConversionError> {
 
 fn convert_topology(topology: &mut Map<String, Value>, to: To) -> Result<(), ConversionError> {
     apply(TOPOLOGY, topology, to)?;
-    convert_list(topology.get_mut("variables"), &[VARIABLE], to)?;
+    convert_variables(topology.get_mut("variables"), to)?;
     if let Some(control_plane) = topology.get_mut("controlPlane").and_then(Value::as_object_mut) {
         convert_machines(control_plane, &[DELETION, HEALTH_CHECK], to)
             .map_err(|error| error.within("controlPlane"))?;
@@ -205,17 +242,10 @@ fn convert_topology(topology: &mut Map<String, Value>, to: To) -> Result<(), Con
             ("machineDeployments", &[DELETION, HEALTH_CHECK, STRATEGY][..]),
             ("machinePools", &[DELETION][..]),
         ] {
-            convert_list(workers.get_mut(field), rules, to)
-                .map_err(|error| error.within(&format!("workers.{field}")))?;
-        }
-    }
-    Ok(())
-}
-
-fn convert_list(list: Option<&mut Value>, rules: &[&[Rule]], to: To) -> Result<(), ConversionError> {
-    for (index, element) in list.and_then(Value::as_array_mut).into_iter().flatten().enumerate() {
-        if let Some(element) = element.as_object_mut() {
-            convert_machines(element, rules, to).map_err(|error| error.within(&format!("[{index}]")))?;
+            each(workers.get_mut(field), |machines| {
+                convert_machines(machines, rules, to)
+            })
+            .map_err(|error| error.within(&format!("workers.{field}")))?;
         }
     }
     Ok(())
@@ -229,8 +259,26 @@ fn convert_machines(
     for rules in rules {
         apply(rules, machines, to)?;
     }
-    let overrides = machines.get_mut("variables").and_then(|variables| variables.get_mut("overrides"));
-    convert_list(overrides, &[VARIABLE], to)
+    let variables = machines.get_mut("variables");
+    convert_variables(variables.and_then(|variables| variables.get_mut("overrides")), to)
+}
+
+fn convert_variables(variables: Option<&mut Value>, to: To) -> Result<(), ConversionError> {
+    each(variables, |variable| apply(VARIABLE, variable, to))
+}
+
+/// Converts the elements of a list.
+fn each(
+    list: Option<&mut Value>,
+    convert: impl Fn(&mut Map<String, Value>) -> Result<(), ConversionError>,
+) -> Result<(), ConversionError> {
+    let elements = list.and_then(Value::as_array_mut).into_iter().flatten();
+    for (index, element) in elements.enumerate() {
+        if let Some(element) = element.as_object_mut() {
+            convert(element).map_err(|error| error.within(&format!("[{index}]")))?;
+        }
+    }
+    Ok(())
 }
 
 /// Moves and rewrites the fields of one object.
@@ -240,11 +288,17 @@ fn apply(rules: &[Rule], object: &mut Map<String, Value>, to: To) -> Result<(), 
         To::V1Beta1 { .. } => (rule.new, rule.old),
     };
     // All are taken before any is put back: both versions have a `status.conditions`, not of the same kind.
-    let taken: Vec<_> =
-        rules.iter().filter_map(|rule| take(object, paths(rule).0).map(|value| (rule, value))).collect();
+    let taken: Vec<_> = rules
+        .iter()
+        .filter_map(|rule| take(object, paths(rule).0).map(|value| (rule, value)))
+        .collect();
     for (rule, value) in taken {
         let (source, target) = paths(rule);
-        match rule.codec.convert(value, to).map_err(|error| error.within(&source.join(".")))? {
+        let converted = rule
+            .codec
+            .convert(value, to)
+            .map_err(|error| error.within(source))?;
+        match converted {
             Converted::To(value) => {
                 if let Err(value) = put(object, target, value) {
                     put(object, source, value).ok();
@@ -277,13 +331,9 @@ impl Codec {
                 To::V1Beta1 { .. } => Converted::Unfit(value),
             },
             (Seconds, value) => convert_duration(value, to)?,
-            (Timeouts, Value::Array(mut elements)) => {
-                for (index, element) in elements.iter_mut().enumerate() {
-                    if let Some(element) = element.as_object_mut() {
-                        convert_timeout(element, to).map_err(|error| error.within(&format!("[{index}]")))?;
-                    }
-                }
-                Converted::To(elements.into())
+            (Timeouts, mut conditions @ Value::Array(_)) => {
+                each(Some(&mut conditions), |condition| convert_timeout(condition, to))?;
+                Converted::To(conditions)
             }
             (Reference, Value::Object(reference)) => Converted::To(convert_reference(reference, to)?.into()),
             (TemplateReference, Value::Object(mut reference)) => {
@@ -305,13 +355,16 @@ impl Codec {
 fn convert_duration(value: Value, to: To) -> Result<Converted, ConversionError> {
     let converted = match (to, &value) {
         (To::V1Beta2, Value::String(text)) => {
-            let seconds = duration::seconds(text)
-                .ok_or_else(|| ConversionError::invalid(format!("{text:?} is not a duration such as 1h30m")))?;
+            let seconds = duration::seconds(text).ok_or_else(|| {
+                ConversionError::invalid(format!("{text:?} is not a duration such as 1h30m"))
+            })?;
             Some(seconds.into())
         }
-        (To::V1Beta1 { .. }, Value::Number(seconds)) => {
-            seconds.as_i64().and_then(|seconds| i32::try_from(seconds).ok()).map(duration::text).map(Value::from)
-        }
+        (To::V1Beta1 { .. }, Value::Number(seconds)) => seconds
+            .as_i64()
+            .and_then(|seconds| i32::try_from(seconds).ok())
+            .map(duration::text)
+            .map(Value::from),
         _ => None,
     };
     Ok(converted.map_or_else(|| Converted::Unfit(value), Converted::To))
@@ -319,7 +372,7 @@ fn convert_duration(value: Value, to: To) -> Result<Converted, ConversionError> 
 
 /// A health check's timeout is required, and zero unless set.
 fn convert_timeout(condition: &mut Map<String, Value>, to: To) -> Result<(), ConversionError> {
-    apply(&[rule(&["timeout"], &["timeoutSeconds"], Seconds)], condition, to)?;
+    apply(&[rule("timeout", "timeoutSeconds", Seconds)], condition, to)?;
     match to {
         To::V1Beta2 => condition.entry("timeoutSeconds").or_insert_with(|| json!(0)),
         To::V1Beta1 { .. } => condition.entry("timeout").or_insert_with(|| json!("0s")),
@@ -378,7 +431,11 @@ fn list_failure_domains(domains: Map<String, Value>) -> Vec<Value> {
     domains
         .into_iter()
         .map(|(name, domain)| {
-            let mut domain = if let Value::Object(domain) = domain { domain } else { Map::new() };
+            let mut domain = if let Value::Object(domain) = domain {
+                domain
+            } else {
+                Map::new()
+            };
             domain.entry("controlPlane").or_insert(Value::Bool(false));
             domain.insert("name".into(), name.into());
             domain.into()
@@ -390,8 +447,12 @@ fn map_failure_domains(domains: Vec<Value>) -> Map<String, Value> {
     domains
         .into_iter()
         .filter_map(|domain| {
-            let Value::Object(mut domain) = domain else { return None };
-            let Some(Value::String(name)) = domain.remove("name") else { return None };
+            let Value::Object(mut domain) = domain else {
+                return None;
+            };
+            let Some(Value::String(name)) = domain.remove("name") else {
+                return None;
+            };
             if domain.get("controlPlane") == Some(&Value::Bool(false)) {
                 domain.remove("controlPlane");
             }
@@ -414,11 +475,12 @@ fn prune(body: &mut Value, schema: &JSONSchemaProps) {
 fn prune_fields(value: &mut Value, schema: &JSONSchemaProps) {
     match value {
         Value::Object(members) => {
-            // Conditions are taken over as they are: an empty reason or message is a statement too.
-            let known = schema.properties.iter().flatten().filter(|(name, _)| *name != "conditions");
-            for (name, schema) in known {
+            for (name, schema) in schema.properties.iter().flatten() {
                 if let Some(member) = members.get_mut(name) {
-                    prune_fields(member, schema);
+                    // Conditions are taken over as they are: an empty reason or message is a statement too.
+                    if name != "conditions" {
+                        prune_fields(member, schema);
+                    }
                     if is_void(member, schema) {
                         members.remove(name);
                     }
@@ -457,38 +519,68 @@ fn is_void(value: &Value, schema: &JSONSchemaProps) -> bool {
     }
 }
 
+fn decodes<K: DeserializeOwned>(body: &Value) -> bool {
+    let mut object = json!({"metadata": {}, "spec": {}});
+    if let (Value::Object(object), Value::Object(body)) = (&mut object, body) {
+        object.extend(body.clone());
+    }
+    K::deserialize(object).is_ok()
+}
+
+/// Whether values have the types that the schema gives them. Decoding does not tell: serde takes a list for a
+/// struct.
+fn fits(value: &Value, schema: &JSONSchemaProps) -> bool {
+    match (schema.type_.as_deref(), value) {
+        (None, _)
+        | (Some("string"), Value::String(_))
+        | (Some("boolean"), Value::Bool(_))
+        | (Some("integer"), Value::Number(_)) => true,
+        (Some("object"), Value::Object(members)) => members.iter().all(|(name, member)| {
+            let known = schema
+                .properties
+                .as_ref()
+                .and_then(|properties| properties.get(name));
+            match (known, &schema.additional_properties) {
+                (Some(schema), _) => fits(member, schema),
+                (None, Some(JSONSchemaPropsOrBool::Schema(schema))) => fits(member, schema),
+                _ => true,
+            }
+        }),
+        (Some("array"), Value::Array(elements)) => match &schema.items {
+            Some(JSONSchemaPropsOrArray::Schema(schema)) => {
+                elements.iter().all(|element| fits(element, schema))
+            }
+            _ => true,
+        },
+        _ => false,
+    }
+}
+
 fn object<'a>(value: &'a mut Value, field: &str) -> Option<&'a mut Map<String, Value>> {
     value.get_mut(field)?.as_object_mut()
 }
 
 /// Removes a field, and the objects around it that are then empty.
-fn take(object: &mut Map<String, Value>, path: &[&str]) -> Option<Value> {
-    match path {
-        [] => None,
-        [field] => object.remove(*field),
-        [field, rest @ ..] => {
-            let inner = object.get_mut(*field)?.as_object_mut()?;
-            let value = take(inner, rest);
-            if inner.is_empty() {
-                object.remove(*field);
-            }
-            value
-        }
+fn take(object: &mut Map<String, Value>, path: &str) -> Option<Value> {
+    let Some((field, rest)) = path.split_once('.') else {
+        return object.remove(path);
+    };
+    let inner = object.get_mut(field)?.as_object_mut()?;
+    let value = take(inner, rest);
+    if inner.is_empty() {
+        object.remove(field);
     }
+    value
 }
 
 /// Sets a field, and makes the objects around it. Gives the value back if something else is in the way.
-fn put(object: &mut Map<String, Value>, path: &[&str], value: Value) -> Result<(), Value> {
-    match path {
-        [] => Err(value),
-        [field] => {
-            object.insert((*field).to_owned(), value);
-            Ok(())
-        }
-        [field, rest @ ..] => {
-            let inner = object.entry(*field).or_insert_with(|| json!({}));
-            let Some(inner) = inner.as_object_mut() else { return Err(value) };
-            put(inner, rest, value)
-        }
+fn put(object: &mut Map<String, Value>, path: &str, value: Value) -> Result<(), Value> {
+    let Some((field, rest)) = path.split_once('.') else {
+        object.insert(path.to_owned(), value);
+        return Ok(());
+    };
+    match object.entry(field).or_insert_with(|| json!({})) {
+        Value::Object(inner) => put(inner, rest, value),
+        _ => Err(value),
     }
 }

@@ -1,0 +1,69 @@
+# Capstan. `make help` lists what there is.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+CARGO ?= cargo
+export CAPSTAN_GIT_COMMIT := $(shell git rev-parse --short HEAD 2>/dev/null)
+# Upstream's own binaries, for the suites that run beside them.
+UPSTREAM_DIR ?= $(or $(CAPSTAN_CACHE_DIR),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/capstan)/upstream
+
+say = @printf '\033[1m==> %s\033[0m\n' "$(1)"
+
+.PHONY: help
+help: ## List the targets
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+.PHONY: run
+run: build ## Build Capstan, start a local control plane and watch a Cluster become Provisioned
+	$(call say,A management plane on this machine; Ctrl-C stops it)
+	@target/release/capstan quickstart $(ARGS)
+
+.PHONY: build
+build: ## Build the release binary
+	$(call say,Building target/release/capstan)
+	@$(CARGO) build --release --locked -p capstan
+
+.PHONY: test
+test: lint control-plane ## Run the checks, the unit tests and the stories on a real control plane
+	$(call say,Unit tests and stories)
+	@$(CARGO) test --workspace --locked
+
+.PHONY: test-compat
+test-compat: upstream ## Run the suites beside upstream's own binaries and manifests
+	$(call say,Suites beside upstream)
+	@CAPSTAN_UPSTREAM_CRD="$$(cat $(UPSTREAM_DIR)/cluster-api.dir)/core/config/crd/bases/cluster.x-k8s.io_clusters.yaml" \
+	  $(CARGO) test --locked -p capstan-api --test upstream_crd -- --ignored
+
+.PHONY: upstream
+upstream:
+	$(call say,Fetching upstream's Go modules into $(UPSTREAM_DIR))
+	@compat/fetch-upstream.sh $(UPSTREAM_DIR)
+
+.PHONY: bench
+bench: build control-plane ## Measure the Cluster controller beside the floor of raw writes
+	$(call say,Building the benchmark)
+	@$(CARGO) build --release --locked -p capstan-bench
+	@target/release/capstan-bench core $(ARGS)
+
+.PHONY: control-plane
+control-plane: ## Build etcd and the Kubernetes control plane into the per-user cache, once
+	$(call say,A control plane for the stories)
+	@$(CARGO) run --quiet --locked -p xtask -- control-plane
+
+.PHONY: config
+config: ## Write the generated manifests under config/
+	@$(CARGO) run --quiet --locked -p xtask -- config
+
+.PHONY: fmt
+fmt: ## Format the code
+	@$(CARGO) fmt --all
+
+.PHONY: lint
+lint: ## Check formatting, lints, and (where cargo-deny is installed) dependencies
+	$(call say,Formatting and lints)
+	@$(CARGO) fmt --all --check
+	@$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	@if command -v cargo-deny >/dev/null; then $(CARGO) deny --locked check bans licenses sources; \
+	  else echo "cargo-deny is not installed: dependencies are not checked"; fi

@@ -1,0 +1,41 @@
+//! Benchmarks: what a controller costs, beside the least that the same API server could do.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "this is a command for developers"
+)]
+
+mod core;
+mod process;
+mod requests;
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+/// Measures Capstan on a control plane of its own.
+#[derive(Parser)]
+struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// The Cluster controller brings Clusters to Provisioned whose infrastructure is ready already
+    Core {
+        /// How many Clusters
+        #[arg(long, default_value_t = 1000)]
+        clusters: usize,
+        /// The binary to measure
+        #[arg(long, default_value = "target/release/capstan")]
+        binary: PathBuf,
+    },
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    match Args::parse().what {
+        What::Core { clusters, binary } => core::run(clusters, &binary).await,
+    }
+}
