@@ -16,9 +16,11 @@ help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 .PHONY: run
-run: build ## Build Capstan, start a local control plane and watch a Cluster become Provisioned
+run: ## Build Capstan, start a local control plane and watch a Cluster become Provisioned
+	$(call say,Building capstan (unoptimised; make build makes the real one))
+	@$(CARGO) build --locked -p capstan
 	$(call say,A management plane on this machine; Ctrl-C stops it)
-	@target/release/capstan quickstart $(ARGS)
+	@target/debug/capstan quickstart $(ARGS)
 
 .PHONY: build
 build: ## Build the release binary

@@ -1,9 +1,5 @@
 //! What the Makefile calls: generated files, and a control plane for the tests.
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "this is a command for developers"
-)]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is a command for developers")]
 
 use std::{
     fs,
@@ -44,9 +40,7 @@ fn main() -> Result<()> {
 }
 
 fn config(check: bool) -> Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .context("xtask is in the workspace")?;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask is in the workspace")?;
     let mut stale = Vec::new();
     for (path, text) in generated() {
         let path = root.join(path);
@@ -70,18 +64,11 @@ fn config(check: bool) -> Result<()> {
 /// Every generated file with its text.
 fn generated() -> Vec<(PathBuf, String)> {
     let mut crds = vec![("core", cluster::crd(cluster::WEBHOOK_SERVICE))];
-    crds.extend(
-        local::crds(local::WEBHOOK_SERVICE)
-            .into_iter()
-            .map(|crd| ("local", crd)),
-    );
+    crds.extend(local::crds(local::WEBHOOK_SERVICE).into_iter().map(|crd| ("local", crd)));
     crds.into_iter()
         .map(|(part, crd)| {
             let file = format!("{}_{}.yaml", crd.spec.group, crd.spec.names.plural);
-            (
-                PathBuf::from("config/crd").join(part).join(file),
-                yaml::to_string(&json!(crd)),
-            )
+            (PathBuf::from("config/crd").join(part).join(file), yaml::to_string(&json!(crd)))
         })
         .collect()
 }

@@ -40,19 +40,12 @@ pub fn merge(
     crd.spec.names.list_kind = Some(format!("{}List", crd.spec.names.kind));
     let older = older.spec.versions.into_iter();
     crd.spec.versions = older
-        .map(|version| CustomResourceDefinitionVersion {
-            storage: false,
-            ..version
-        })
+        .map(|version| CustomResourceDefinitionVersion { storage: false, ..version })
         .chain(crd.spec.versions)
         .collect();
     for version in &mut crd.spec.versions {
         version.served = version.storage || conversion != Conversion::Nobody;
-        if let Some(schema) = version
-            .schema
-            .as_mut()
-            .and_then(|schema| schema.open_api_v3_schema.as_mut())
-        {
+        if let Some(schema) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) {
             describe_root(schema, &crd.spec.names.kind);
             adapt(schema);
         }
@@ -64,10 +57,7 @@ pub fn merge(
 fn strategy(conversion: Conversion<'_>) -> CustomResourceConversion {
     let client_config = match conversion {
         Conversion::Nobody => {
-            return CustomResourceConversion {
-                strategy: "None".into(),
-                webhook: None,
-            };
+            return CustomResourceConversion { strategy: "None".into(), webhook: None };
         }
         Conversion::Service { namespace, name } => WebhookClientConfig {
             service: Some(ServiceReference {
@@ -100,10 +90,7 @@ fn describe_root(root: &mut JSONSchemaProps, kind: &str) {
         type_: Some("string".into()),
         ..JSONSchemaProps::default()
     };
-    let metadata = JSONSchemaProps {
-        type_: Some("object".into()),
-        ..JSONSchemaProps::default()
-    };
+    let metadata = JSONSchemaProps { type_: Some("object".into()), ..JSONSchemaProps::default() };
     root.properties.get_or_insert_default().extend([
         (
             "apiVersion".to_owned(),
@@ -124,18 +111,11 @@ fn adapt(schema: &mut JSONSchemaProps) {
     if schema.x_kubernetes_int_or_string == Some(true) {
         schema.any_of = Some(
             ["integer", "string"]
-                .map(|type_| JSONSchemaProps {
-                    type_: Some(type_.into()),
-                    ..JSONSchemaProps::default()
-                })
+                .map(|type_| JSONSchemaProps { type_: Some(type_.into()), ..JSONSchemaProps::default() })
                 .into(),
         );
     }
-    for property in schema
-        .properties
-        .iter_mut()
-        .flat_map(|properties| properties.values_mut())
-    {
+    for property in schema.properties.iter_mut().flat_map(|properties| properties.values_mut()) {
         adapt(property);
     }
     if let Some(JSONSchemaPropsOrArray::Schema(items)) = &mut schema.items {

@@ -1,9 +1,5 @@
 //! Benchmarks: what a controller costs, beside the least that the same API server could do.
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "this is a command for developers"
-)]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is a command for developers")]
 
 mod core;
 mod process;

@@ -20,26 +20,12 @@ pub(crate) fn usage(pid: u32) -> Result<Usage> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).context("the manager is gone")?;
     let mib = |name: &str| -> Option<f64> {
         let line = status.lines().find(|line| line.starts_with(name))?;
-        line.split_whitespace()
-            .nth(1)?
-            .parse::<f64>()
-            .ok()
-            .map(|kib| kib / 1024.0)
+        line.split_whitespace().nth(1)?.parse::<f64>().ok().map(|kib| kib / 1024.0)
     };
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     // The name in parentheses may hold spaces.
-    let fields: Vec<_> = stat
-        .rsplit_once(')')
-        .context("odd /proc")?
-        .1
-        .split_whitespace()
-        .collect();
-    let ticks = |index: usize| {
-        fields
-            .get(index)
-            .and_then(|it| it.parse::<f64>().ok())
-            .unwrap_or_default()
-    };
+    let fields: Vec<_> = stat.rsplit_once(')').context("odd /proc")?.1.split_whitespace().collect();
+    let ticks = |index: usize| fields.get(index).and_then(|it| it.parse::<f64>().ok()).unwrap_or_default();
     Ok(Usage {
         cpu: Duration::from_secs_f64((ticks(11) + ticks(12)) / TICKS),
         resident_mib: mib("VmRSS:").context("no VmRSS")?,

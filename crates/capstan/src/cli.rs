@@ -7,12 +7,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 /// A Cluster API management plane: the CLI, the core provider and a reference infrastructure provider in one binary.
 #[derive(Debug, Parser)]
-#[command(
-    name = "capstan",
-    version,
-    disable_help_subcommand = true,
-    arg_required_else_help = true
-)]
+#[command(name = "capstan", version, disable_help_subcommand = true, arg_required_else_help = true)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -147,10 +142,7 @@ pub(crate) enum VersionFormat {
 }
 
 fn positive(text: &str) -> Result<usize, String> {
-    text.parse()
-        .ok()
-        .filter(|number| *number > 0)
-        .ok_or_else(|| "must be a number greater than 0".to_owned())
+    text.parse().ok().filter(|number| *number > 0).ok_or_else(|| "must be a number greater than 0".to_owned())
 }
 
 #[cfg(test)]
@@ -178,9 +170,7 @@ mod tests {
             "--kube-api-qps=50",
         ])
         .unwrap();
-        let Command::Manager(args) = cli.command else {
-            panic!("not manager")
-        };
+        let Command::Manager(args) = cli.command else { panic!("not manager") };
         assert!(args.options.leader_elect && !args.options.insecure_diagnostics);
         assert_eq!(args.verbosity, 4);
         assert_eq!(args.options.sync_period.as_secs(), 300);

@@ -23,20 +23,12 @@ impl CommandError {
             }
             source = error.source();
         }
-        Self {
-            message: doing.into(),
-            causes,
-            hint: None,
-        }
+        Self { message: doing.into(), causes, hint: None }
     }
 
     /// Something failed, and its own words say it all.
     pub(crate) fn plain(message: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            causes: Vec::new(),
-            hint: None,
-        }
+        Self { message: message.into(), causes: Vec::new(), hint: None }
     }
 
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {

@@ -21,13 +21,9 @@ fn filter(verbosity: u8) -> EnvFilter {
 
 /// Logs to stderr.
 pub(crate) fn to_stderr(verbosity: u8, format: LogFormat) {
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter(verbosity))
-        .with_writer(std::io::stderr);
+    let builder = tracing_subscriber::fmt().with_env_filter(filter(verbosity)).with_writer(std::io::stderr);
     match format {
-        LogFormat::Text => builder
-            .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
-            .init(),
+        LogFormat::Text => builder.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).init(),
         LogFormat::Json => builder.json().init(),
     }
 }
@@ -35,10 +31,6 @@ pub(crate) fn to_stderr(verbosity: u8, format: LogFormat) {
 /// Logs to a file, for commands that have something else on the screen.
 pub(crate) fn to_file(verbosity: u8, path: &Path) -> std::io::Result<()> {
     let file = Mutex::new(File::options().create(true).append(true).open(path)?);
-    tracing_subscriber::fmt()
-        .with_env_filter(filter(verbosity))
-        .with_ansi(false)
-        .with_writer(file)
-        .init();
+    tracing_subscriber::fmt().with_env_filter(filter(verbosity)).with_ansi(false).with_writer(file).init();
     Ok(())
 }

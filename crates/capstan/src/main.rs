@@ -18,22 +18,11 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             // Asking for help is no failure; everything else exits with 1, as clusterctl does.
-            let code = if error.use_stderr() {
-                ExitCode::FAILURE
-            } else {
-                ExitCode::SUCCESS
-            };
-            return if error.print().is_ok() {
-                code
-            } else {
-                ExitCode::FAILURE
-            };
+            let code = if error.use_stderr() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
+            return if error.print().is_ok() { code } else { ExitCode::FAILURE };
         }
     };
-    if rustls::crypto::ring::default_provider()
-        .install_default()
-        .is_err()
-    {
+    if rustls::crypto::ring::default_provider().install_default().is_err() {
         printer.warn("another TLS provider is installed already");
     }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {

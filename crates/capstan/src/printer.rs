@@ -1,13 +1,11 @@
 //! All output of the commands: data to stdout, everything else to stderr.
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "this is where output happens"
-)]
 
-use std::io::IsTerminal;
+use std::{
+    fmt::Display,
+    io::{self, IsTerminal, Write},
+};
 
-use anstream::{eprint, eprintln, print, println};
+use anstream::{stderr, stdout};
 use anstyle::{AnsiColor, Style};
 
 use crate::error::CommandError;
@@ -24,83 +22,88 @@ pub(crate) struct Printer {
     interactive: bool,
 }
 
+#[expect(clippy::unused_self, reason = "who prints must have been given the printer")]
 impl Printer {
     pub(crate) fn new() -> Self {
-        Self {
-            interactive: std::io::stdout().is_terminal() && std::io::stderr().is_terminal(),
-        }
+        Self { interactive: io::stdout().is_terminal() && io::stderr().is_terminal() }
     }
 
-    /// Data: goes to stdout as it is.
-    pub(crate) fn data(self, text: &str) {
-        print!("{text}");
+    /// Data: goes to stdout as it is. A reader who has seen enough is no failure.
+    pub(crate) fn data(self, text: &str) -> Result<(), CommandError> {
+        match stdout().write_all(text.as_bytes()) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                Err(CommandError::new("cannot write to standard output", error))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// A line for a person on stdout.
     pub(crate) fn line(self, text: &str) {
-        println!("{text}");
+        say(&mut stdout(), format_args!("{text}\n"));
     }
 
     /// A command that the reader can copy.
     pub(crate) fn command(self, text: &str) {
-        println!("  {BOLD}{text}{BOLD:#}");
+        say(&mut stdout(), format_args!("  {BOLD}{text}{BOLD:#}\n"));
     }
 
     /// What is being done.
     pub(crate) fn step(self, text: &str) {
-        eprintln!("{DIM}•{DIM:#} {text}");
+        say(&mut stderr(), format_args!("{DIM}•{DIM:#} {text}\n"));
     }
 
     /// What has been done.
     pub(crate) fn done(self, text: &str) {
-        eprintln!("{GREEN}✓{GREEN:#} {text}");
+        say(&mut stderr(), format_args!("{GREEN}✓{GREEN:#} {text}\n"));
     }
 
     /// Progress within a step: replaces itself on a terminal.
     pub(crate) fn progress(self, text: &str) {
         if self.interactive {
-            eprint!("\r\u{1b}[K  {DIM}{text}{DIM:#}");
+            say(&mut stderr(), format_args!("\r\u{1b}[K  {DIM}{text}{DIM:#}"));
         } else {
-            eprintln!("  {text}");
+            say(&mut stderr(), format_args!("  {text}\n"));
         }
     }
 
     /// Ends a run of progress.
     pub(crate) fn progress_done(self) {
         if self.interactive {
-            eprint!("\r\u{1b}[K");
+            say(&mut stderr(), "\r\u{1b}[K");
         }
     }
 
     pub(crate) fn warn(self, text: &str) {
-        eprintln!("{YELLOW}warning:{YELLOW:#} {text}");
+        say(&mut stderr(), format_args!("{YELLOW}warning:{YELLOW:#} {text}\n"));
     }
 
     pub(crate) fn error(self, error: &CommandError) {
-        eprintln!("{RED}error:{RED:#} {}", error.message);
+        let mut out = stderr();
+        say(&mut out, format_args!("{RED}error:{RED:#} {}\n", error.message));
         for cause in &error.causes {
-            eprintln!("  {DIM}because:{DIM:#} {cause}");
+            say(&mut out, format_args!("  {DIM}because:{DIM:#} {cause}\n"));
         }
         if let Some(hint) = &error.hint {
-            eprintln!("{GREEN}hint:{GREEN:#} {hint}");
+            say(&mut out, format_args!("{GREEN}hint:{GREEN:#} {hint}\n"));
         }
     }
 
     /// Draws lines in the place of those drawn before; without a terminal only what is new is printed.
     pub(crate) fn redraw(self, before: &[String], now: &[String]) {
-        if self.interactive {
-            if !before.is_empty() {
-                print!("\u{1b}[{}A\u{1b}[J", before.len());
-            }
-            for line in now {
-                println!("{line}");
-            }
-        } else if before != now {
-            for line in now.iter().filter(|line| !before.contains(line)) {
-                println!("{line}");
-            }
+        let mut out = stdout();
+        if self.interactive && !before.is_empty() {
+            say(&mut out, format_args!("\u{1b}[{}A\u{1b}[J", before.len()));
+        }
+        for line in now.iter().filter(|line| self.interactive || !before.contains(line)) {
+            say(&mut out, format_args!("{line}\n"));
         }
     }
+}
+
+/// What people are told on the way is not worth failing for.
+fn say(out: &mut impl Write, text: impl Display) {
+    let _ = write!(out, "{text}").and_then(|()| out.flush());
 }
 
 /// A word in the colour of what it means.

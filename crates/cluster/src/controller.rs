@@ -58,10 +58,7 @@ pub fn register(manager: &mut Manager, options: Options) {
     let index = Arc::new(ReferenceIndex::default());
     let clusters = Cache::<ClusterRecord>::default();
     let crds = Cache::<CrdRecord>::default();
-    let waker = Arc::new(Waker {
-        queue: Arc::clone(&queue),
-        index: Arc::clone(&index),
-    });
+    let waker = Arc::new(Waker { queue: Arc::clone(&queue), index: Arc::clone(&index) });
     let hub = Arc::new(Hub::new(
         manager.client(),
         manager.namespace(),
@@ -76,45 +73,26 @@ pub fn register(manager: &mut Manager, options: Options) {
         label_selector: filter.map(|value| format!("{}={value}", label::WATCH_FILTER)),
     };
     let on_cluster = Arc::clone(&waker);
-    manager.watch(
-        target,
-        ClusterRecord::new,
-        &clusters,
-        move |change: Change<'_, ClusterRecord>| {
-            on_cluster.cluster_changed(&change);
-        },
-    );
+    manager.watch(target, ClusterRecord::new, &clusters, move |change: Change<'_, ClusterRecord>| {
+        on_cluster.cluster_changed(&change);
+    });
 
     let target = WatchTarget {
         resource: ApiResource::erase::<CustomResourceDefinition>(&()),
         namespace: None,
         label_selector: None,
     };
-    let on_crd = CrdListener {
-        waker: Arc::clone(&waker),
-        hub: Arc::clone(&hub),
-    };
+    let on_crd = CrdListener { waker: Arc::clone(&waker), hub: Arc::clone(&hub) };
     let crds_watch = manager.watch_metadata(target, CrdRecord::new, &crds, on_crd);
 
-    manager
-        .converters()
-        .add(GroupKind::new(CORE_GROUP, "Cluster"), converter(crds.clone()));
+    manager.converters().add(GroupKind::new(CORE_GROUP, "Cluster"), converter(crds.clone()));
     manager.background(
         "the Clusters' resync",
-        resync(
-            manager.options().sync_period,
-            clusters.clone(),
-            Arc::clone(&waker),
-            Arc::clone(&hub),
-        ),
+        resync(manager.options().sync_period, clusters.clone(), Arc::clone(&waker), Arc::clone(&hub)),
     );
     let reconciler = ClusterReconciler {
         clusters,
-        resolver: Resolver {
-            crds,
-            crds_watch,
-            hub,
-        },
+        resolver: Resolver { crds, crds_watch, hub },
         writer: manager.writer("capstan-cluster"),
         recorder: manager.recorder("cluster-controller"),
         resource: ApiResource::erase::<Cluster>(&()),
@@ -130,11 +108,7 @@ struct Waker {
 
 impl Waker {
     fn cluster_changed(&self, change: &Change<'_, ClusterRecord>) {
-        self.index.update(
-            change.key,
-            change.before.map(|it| &**it),
-            change.now.map(|it| &**it),
-        );
+        self.index.update(change.key, change.before.map(|it| &**it), change.now.map(|it| &**it));
         self.queue.add(change.key.clone());
     }
 
@@ -261,11 +235,11 @@ impl ClusterReconciler {
         let resolve = |reference, field| self.resolver.resolve(key, reference, field);
         let infrastructure = resolve(cluster.spec.infrastructure_ref.as_ref(), "spec.infrastructureRef");
         let control_plane = resolve(cluster.spec.control_plane_ref.as_ref(), "spec.controlPlaneRef");
-        let snapshot = Snapshot {
-            cluster,
-            infrastructure,
-            control_plane,
+        // Once its kinds are loaded, the Cluster is woken again; until then every word about it would be a guess.
+        let (Some(infrastructure), Some(control_plane)) = (infrastructure, control_plane) else {
+            return Ok(Next::Settled);
         };
+        let snapshot = Snapshot { cluster, infrastructure, control_plane };
         let plan = plan(&snapshot, clock::now());
         self.carry_out(key, &snapshot, plan).await?;
         Ok(Next::Settled)
@@ -281,25 +255,16 @@ impl ClusterReconciler {
         }
         let mut failure = None;
         for (index, adoption) in plan.adoptions.iter().enumerate() {
-            match self
-                .writer
-                .patch(&adoption.resource, &adoption.key, Part::Main, &adoption.patch)
-                .await
-            {
+            match self.writer.patch(&adoption.resource, &adoption.key, Part::Main, &adoption.patch).await {
                 Ok(written) => {
-                    self.resolver
-                        .remember(&adoption.resource, &adoption.key, Foreign::new(written))
+                    self.resolver.remember(&adoption.resource, &adoption.key, Foreign::new(written));
                 }
                 Err(error) => failure = Some((Some(index), error)),
             }
         }
         for deletion in &plan.deletions {
             info!(kind = %deletion.resource.kind, object = %deletion.key, "deleting");
-            match self
-                .writer
-                .delete(&deletion.resource, &deletion.key, &deletion.uid)
-                .await
-            {
+            match self.writer.delete(&deletion.resource, &deletion.key, &deletion.uid).await {
                 Ok(()) => {}
                 Err(error) if error.is_not_found() => {}
                 Err(error) => failure = Some((None, error)),
@@ -307,34 +272,23 @@ impl ClusterReconciler {
         }
         if let Some((index, error)) = failure {
             if let Some(index) = index.filter(|_| matches!(error, WriteError::Refused { .. })) {
-                self.report_refusal(key, snapshot, &plan.adoptions[index], &error, version)
-                    .await?;
+                self.report_refusal(key, snapshot, &plan.adoptions[index], &error, version).await?;
             }
             return Err(error.into());
         }
         if let Some(mut patch) = plan.status {
             // What the plan was made from guards the write: other writers' conditions are never lost.
             patch["metadata"] = json!({ "resourceVersion": version });
-            let written = self
-                .writer
-                .patch(&self.resource, key, Part::Status, &patch)
-                .await?;
+            let written = self.writer.patch(&self.resource, key, Part::Status, &patch).await?;
             self.clusters.remember(key, ClusterRecord::new(written));
         }
         if let Some(release) = &plan.release {
             for (resource, gone) in &release.gone {
                 if self.writer.read(resource, gone).await?.is_some() {
-                    return Err(ClusterError::NotGone {
-                        kind: resource.kind.clone(),
-                        key: gone.clone(),
-                    });
+                    return Err(ClusterError::NotGone { kind: resource.kind.clone(), key: gone.clone() });
                 }
             }
-            match self
-                .writer
-                .patch(&self.resource, key, Part::Main, &release.patch)
-                .await
-            {
+            match self.writer.patch(&self.resource, key, Part::Main, &release.patch).await {
                 Ok(_) => info!("deleted"),
                 Err(error) if error.is_not_found() => {}
                 Err(error) => return Err(error.into()),
@@ -349,8 +303,7 @@ impl ClusterReconciler {
             ..EventTarget::default()
         };
         for event in plan.events {
-            self.recorder
-                .record(&target, event.severity, event.reason, event.message);
+            self.recorder.record(&target, event.severity, event.reason, event.message);
         }
         Ok(())
     }
@@ -367,10 +320,7 @@ impl ClusterReconciler {
         let refused = snapshot.with_refusal(&adoption.resource, &error.to_string());
         if let Some(mut patch) = plan(&refused, clock::now()).status {
             patch["metadata"] = json!({ "resourceVersion": version });
-            let written = self
-                .writer
-                .patch(&self.resource, key, Part::Status, &patch)
-                .await?;
+            let written = self.writer.patch(&self.resource, key, Part::Status, &patch).await?;
             self.clusters.remember(key, ClusterRecord::new(written));
         }
         Ok(())
@@ -382,10 +332,7 @@ impl ClusterReconciler {
             return Ok(());
         };
         let cluster = ClusterRecord::new(cluster);
-        let references = [
-            cluster.spec.infrastructure_ref.clone(),
-            cluster.spec.control_plane_ref.clone(),
-        ];
+        let references = [cluster.spec.infrastructure_ref.clone(), cluster.spec.control_plane_ref.clone()];
         self.clusters.remember(key, cluster);
         for reference in references.iter().flatten() {
             let Some(resource) = self.resolver.resource_of(reference) else {

@@ -19,27 +19,13 @@ pub(crate) fn plan(draft: &mut Draft<'_>) {
     for (referenced, waiting) in steps {
         match referenced {
             // Of a kind that is not installed there is no object to wait for.
-            Referenced::Nothing
-            | Referenced::Unresolved {
-                kind_missing: true, ..
-            } => {}
+            Referenced::Nothing | Referenced::Unresolved { kind_missing: true, .. } => {}
             Referenced::Missing { reference, resource } => {
                 gone.push((resource.clone(), ObjectKey::new(&namespace, &reference.name)));
             }
-            Referenced::Loading { reference } => {
-                draft.findings.deletion = Some((
-                    waiting,
-                    format!("Looking for {} {}", reference.kind, reference.name),
-                ));
-                return;
-            }
-            Referenced::Unresolved {
-                reference, reason, ..
-            } => {
-                let message = format!(
-                    "Cannot tell whether {} {} is gone: {reason}",
-                    reference.kind, reference.name
-                );
+            Referenced::Unresolved { reference, reason, .. } => {
+                let message =
+                    format!("Cannot tell whether {} {} is gone: {reason}", reference.kind, reference.name);
                 draft.findings.deletion = Some((waiting, message));
                 return;
             }
@@ -69,10 +55,7 @@ pub(crate) fn plan(draft: &mut Draft<'_>) {
             }
         }
     }
-    draft.plan.release = Some(Release {
-        gone,
-        patch: draft.finalizer_removal(),
-    });
+    draft.plan.release = Some(Release { gone, patch: draft.finalizer_removal() });
     draft.findings.deletion = Some(("DeletionCompleted", "Deletion completed".to_owned()));
     let message = format!("Cluster {} has been deleted", draft.cluster.name());
     draft.event(Severity::Normal, "Deleted", message);

@@ -16,17 +16,9 @@ pub struct Foreign {
 impl Foreign {
     /// Reduces an object.
     pub fn new(object: Observed) -> Self {
-        let Observed {
-            mut metadata,
-            spec,
-            status,
-        } = object;
+        let Observed { mut metadata, spec, status } = object;
         // Of the annotations only their presence is read, and some of them are large.
-        for value in metadata
-            .annotations
-            .iter_mut()
-            .flat_map(|annotations| annotations.values_mut())
-        {
+        for value in metadata.annotations.iter_mut().flat_map(|annotations| annotations.values_mut()) {
             *value = String::new();
         }
         let essence = contract::essence(&spec, &status).to_string().into_boxed_str();

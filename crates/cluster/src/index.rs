@@ -60,27 +60,18 @@ impl ReferenceIndex {
     /// The Clusters that refer to any object of a kind that fits.
     pub(crate) fn clusters_of_kinds(&self, fits: impl Fn(&GroupKind) -> bool) -> Vec<ObjectKey> {
         let kinds = self.kinds.read().unwrap_or_else(PoisonError::into_inner);
-        let objects = kinds
-            .iter()
-            .filter(|(kind, _)| fits(kind))
-            .flat_map(|(_, objects)| objects.values());
+        let objects = kinds.iter().filter(|(kind, _)| fits(kind)).flat_map(|(_, objects)| objects.values());
         objects.flatten().cloned().collect()
     }
 
     /// Whether any Cluster refers to a kind.
     pub(crate) fn uses(&self, kind: &GroupKind) -> bool {
-        self.kinds
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .contains_key(kind)
+        self.kinds.read().unwrap_or_else(PoisonError::into_inner).contains_key(kind)
     }
 }
 
 fn references(cluster: &ClusterRecord) -> [Option<&ObjectReference>; 2] {
-    [
-        cluster.spec.infrastructure_ref.as_ref(),
-        cluster.spec.control_plane_ref.as_ref(),
-    ]
+    [cluster.spec.infrastructure_ref.as_ref(), cluster.spec.control_plane_ref.as_ref()]
 }
 
 /// The kind that a reference names.
@@ -94,11 +85,8 @@ mod tests {
 
     fn cluster(infrastructure: &str) -> ClusterRecord {
         let mut record = ClusterRecord::default();
-        record.spec.infrastructure_ref = Some(ObjectReference {
-            api_group: "g".into(),
-            kind: "K".into(),
-            name: infrastructure.into(),
-        });
+        record.spec.infrastructure_ref =
+            Some(ObjectReference { api_group: "g".into(), kind: "K".into(), name: infrastructure.into() });
         record
     }
 

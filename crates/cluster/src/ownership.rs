@@ -21,27 +21,18 @@ pub(crate) struct OwnedByAnother {
 /// The patch that makes an object the Cluster's own; nothing where it is so already.
 pub(crate) fn adopt(cluster: &ClusterRecord, object: &ObjectMeta) -> Result<Option<Value>, OwnedByAnother> {
     if let Some(other) = other_owner(cluster, object) {
-        return Err(OwnedByAnother {
-            cluster: other.name.clone(),
-        });
+        return Err(OwnedByAnother { cluster: other.name.clone() });
     }
     let wanted = owner_reference(cluster);
     let owners = object.owner_references.as_deref().unwrap_or_default();
-    let labelled = object
-        .labels
-        .as_ref()
-        .and_then(|labels| labels.get(label::CLUSTER_NAME));
+    let labelled = object.labels.as_ref().and_then(|labels| labels.get(label::CLUSTER_NAME));
     if owners.iter().any(|owner| is_same(owner, &wanted))
         && labelled.map(String::as_str) == Some(cluster.name())
     {
         return Ok(None);
     }
     // References to an earlier life of the Cluster, or in an older form, give way to the one that is right.
-    let mut next: Vec<_> = owners
-        .iter()
-        .filter(|owner| !is_this_cluster(owner, cluster))
-        .cloned()
-        .collect();
+    let mut next: Vec<_> = owners.iter().filter(|owner| !is_this_cluster(owner, cluster)).cloned().collect();
     next.push(wanted);
     Ok(Some(json!({"metadata": {
         "resourceVersion": object.resource_version,
@@ -86,15 +77,9 @@ mod tests {
     use super::*;
 
     fn cluster() -> ClusterRecord {
-        let metadata = ObjectMeta {
-            name: Some("c".into()),
-            uid: Some("uid-c".into()),
-            ..ObjectMeta::default()
-        };
-        ClusterRecord {
-            metadata,
-            ..ClusterRecord::default()
-        }
+        let metadata =
+            ObjectMeta { name: Some("c".into()), uid: Some("uid-c".into()), ..ObjectMeta::default() };
+        ClusterRecord { metadata, ..ClusterRecord::default() }
     }
 
     fn owner(
@@ -143,18 +128,11 @@ mod tests {
         let stranger = owner("v1", "ConfigMap", "c", "uid-m", Some(true));
         for stale in [
             owner("cluster.x-k8s.io/v1beta1", "Cluster", "c", "uid-c", None),
-            owner(
-                "cluster.x-k8s.io/v1beta2",
-                "Cluster",
-                "c",
-                "uid-of-an-earlier-life",
-                None,
-            ),
+            owner("cluster.x-k8s.io/v1beta2", "Cluster", "c", "uid-of-an-earlier-life", None),
             owner("cluster.x-k8s.io/v1beta2", "Cluster", "c", "uid-c", Some(true)),
         ] {
-            let patch = adopt(&cluster(), &object(vec![stranger.clone(), stale], Some("c")))
-                .unwrap()
-                .unwrap();
+            let patch =
+                adopt(&cluster(), &object(vec![stranger.clone(), stale], Some("c"))).unwrap().unwrap();
             let owners = patch["metadata"]["ownerReferences"].as_array().unwrap().clone();
             assert_eq!(owners.len(), 2);
             assert_eq!(owners[0]["uid"], "uid-m");
@@ -168,10 +146,7 @@ mod tests {
         managed.spec.topology = Some(Box::default());
         let patch = adopt(&managed, &object(vec![], None)).unwrap().unwrap();
         assert_eq!(patch["metadata"]["ownerReferences"][0]["controller"], true);
-        assert_eq!(
-            patch["metadata"]["ownerReferences"][0]["blockOwnerDeletion"],
-            true
-        );
+        assert_eq!(patch["metadata"]["ownerReferences"][0]["blockOwnerDeletion"], true);
     }
 
     #[test]

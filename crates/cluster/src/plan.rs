@@ -115,12 +115,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan {
 }
 
 fn has_finalizer(cluster: &ClusterRecord) -> bool {
-    cluster
-        .metadata
-        .finalizers
-        .iter()
-        .flatten()
-        .any(|name| name == finalizer::CLUSTER)
+    cluster.metadata.finalizers.iter().flatten().any(|name| name == finalizer::CLUSTER)
 }
 
 /// A plan in the making.
@@ -151,32 +146,21 @@ impl<'a> Draft<'a> {
     /// The generation that the Cluster will have once the plan is carried out.
     pub(crate) fn generation(&self) -> Option<i64> {
         let change = i64::from(self.endpoint.is_some());
-        self.cluster
-            .metadata
-            .generation
-            .map(|generation| generation + change)
+        self.cluster.metadata.generation.map(|generation| generation + change)
     }
 
     pub(crate) fn event(&mut self, severity: Severity, reason: &'static str, message: String) {
-        self.plan.events.push(PlannedEvent {
-            severity,
-            reason,
-            message,
-        });
+        self.plan.events.push(PlannedEvent { severity, reason, message });
     }
 
     pub(crate) fn key_of(&self, found: &FoundObject) -> ObjectKey {
-        ObjectKey::new(
-            self.cluster.metadata.namespace.as_deref().unwrap_or_default(),
-            &found.reference.name,
-        )
+        ObjectKey::new(self.cluster.metadata.namespace.as_deref().unwrap_or_default(), &found.reference.name)
     }
 
     fn add_finalizer(&mut self) {
         let mut finalizers = self.cluster.metadata.finalizers.clone().unwrap_or_default();
         finalizers.push(finalizer::CLUSTER.to_owned());
-        self.metadata_patch
-            .insert("finalizers".to_owned(), json!(finalizers));
+        self.metadata_patch.insert("finalizers".to_owned(), json!(finalizers));
     }
 
     /// The patch that removes the finalizer.
@@ -208,7 +192,7 @@ impl<'a> Draft<'a> {
                 }
                 self.findings.infrastructure.essence = Some(essence);
             }
-            Referenced::Unresolved { .. } | Referenced::Loading { .. } | Referenced::Missing { .. } => {}
+            Referenced::Unresolved { .. } | Referenced::Missing { .. } => {}
         }
     }
 
@@ -223,10 +207,7 @@ impl<'a> Draft<'a> {
         self.status.failure_domains = facts.failure_domains;
         if !was_provisioned {
             self.initialization().infrastructure_provisioned = Some(true);
-            let message = format!(
-                "Cluster {} InfrastructureProvisioned is now True",
-                self.cluster.name()
-            );
+            let message = format!("Cluster {} InfrastructureProvisioned is now True", self.cluster.name());
             self.event(Severity::Normal, "InfrastructureReady", message);
         }
     }
@@ -248,29 +229,21 @@ impl<'a> Draft<'a> {
     fn take_in_control_plane_facts(&mut self, found: &FoundObject, facts: ControlPlaneFacts) {
         let was_initialized = self.cluster.was_initialized();
         self.findings.control_plane.done = facts.initialized || was_initialized;
-        status::count_control_plane(&mut self.status, facts.counters);
+        status::count_control_plane(&mut self.status, &facts.counters);
         if is_deleting(found) || self.findings.control_plane.refused() || !self.findings.control_plane.done {
             return;
         }
         self.offer_endpoint(facts.endpoint);
         if !was_initialized {
             self.initialization().control_plane_initialized = Some(true);
-            let message = format!(
-                "Cluster {} ControlPlaneInitialized is now True",
-                self.cluster.name()
-            );
+            let message = format!("Cluster {} ControlPlaneInitialized is now True", self.cluster.name());
             self.event(Severity::Normal, "ControlPlaneInitialized", message);
         }
     }
 
     /// Takes an endpoint that is whole, unless there is one: what users gave, or what was first, stays for ever.
     fn offer_endpoint(&mut self, offered: ApiEndpoint) {
-        let known = self
-            .cluster
-            .spec
-            .control_plane_endpoint
-            .as_ref()
-            .is_some_and(ApiEndpoint::is_valid);
+        let known = self.cluster.spec.control_plane_endpoint.as_ref().is_some_and(ApiEndpoint::is_valid);
         if !known && self.endpoint.is_none() && offered.is_valid() && !self.cluster.is_deleting() {
             self.endpoint = Some(offered);
         }
@@ -290,7 +263,7 @@ impl<'a> Draft<'a> {
                 finding(&mut self.findings).trouble = Some(format!(
                     "{} {} belongs to Cluster {cluster}: refer to an object of this Cluster's own",
                     found.reference.kind, found.reference.name
-                ))
+                ));
             }
         }
     }
@@ -300,12 +273,7 @@ impl<'a> Draft<'a> {
         let Some(failure) = terminal_failure(found, essence) else {
             return;
         };
-        let legacy = self
-            .status
-            .deprecated
-            .get_or_insert_default()
-            .v1beta1
-            .get_or_insert_default();
+        let legacy = self.status.deprecated.get_or_insert_default().v1beta1.get_or_insert_default();
         if failure.reason.is_some() {
             legacy.failure_reason = failure.reason;
         }
@@ -326,16 +294,8 @@ impl<'a> Draft<'a> {
         let next = phase(&spec, &self.status, self.cluster.is_deleting());
         if self.status.phase.as_deref() != Some(next) {
             self.status.phase = Some(next.to_owned());
-            let severity = if next == crate::phase::FAILED {
-                Severity::Warning
-            } else {
-                Severity::Normal
-            };
-            self.event(
-                severity,
-                next,
-                format!("Cluster {} is {next}", self.cluster.name()),
-            );
+            let severity = if next == crate::phase::FAILED { Severity::Warning } else { Severity::Normal };
+            self.event(severity, next, format!("Cluster {} is {next}", self.cluster.name()));
         }
     }
 
@@ -374,10 +334,7 @@ pub(crate) fn metadata(found: &FoundObject) -> &k8s_openapi::apimachinery::pkg::
 
 impl status::Finding {
     fn blame(&mut self, found: &FoundObject, violation: &FieldError) {
-        self.violation = Some(format!(
-            "{} {}: {violation}",
-            found.reference.kind, found.reference.name
-        ));
+        self.violation = Some(format!("{} {}: {violation}", found.reference.kind, found.reference.name));
     }
 }
 

@@ -59,78 +59,66 @@ pub(crate) struct Resolver {
 
 impl Resolver {
     /// Looks a reference up; its kind is watched from then on.
+    ///
+    /// Nothing is known while the first list of CRDs, or of the kind, is under way.
     pub(crate) fn resolve(
         &self,
         cluster: &ObjectKey,
         reference: Option<&ObjectReference>,
         field: &str,
-    ) -> Referenced {
-        let Some(reference) = reference else {
-            return Referenced::Nothing;
+    ) -> Option<Referenced> {
+        let Some(reference) = reference.cloned() else {
+            return Some(Referenced::Nothing);
         };
-        let reference = reference.clone();
+        let unresolved = |reason: String, kind_missing: bool| Referenced::Unresolved {
+            reference: reference.clone(),
+            reason,
+            kind_missing,
+        };
         let name = crd_name(&reference.api_group, &reference.kind);
         let Some(crd) = self.crds.get(&ObjectKey::new("", &name)) else {
-            if !self.crds_watch.was_synced() {
-                return Referenced::Loading { reference };
-            }
             let reason = format!(
                 "CustomResourceDefinition {name} does not exist: install the provider that serves kind {} of {}, or correct {field}",
                 reference.kind, reference.api_group
             );
-            return Referenced::Unresolved {
-                reference,
-                reason,
-                kind_missing: true,
-            };
+            return self.crds_watch.was_synced().then(|| unresolved(reason, true));
         };
         let labels = crd.metadata.labels.clone().unwrap_or_default();
         let picked = match pick_version(&name, &labels) {
             Ok(picked) => picked,
-            Err(error) => {
-                return Referenced::Unresolved {
-                    reference,
-                    reason: error.to_string(),
-                    kind_missing: false,
-                };
-            }
+            Err(error) => return Some(unresolved(error.to_string(), false)),
         };
         let resource = api_resource(&reference, &name, &picked);
         let watched = self.hub.ensure(&group_kind(&reference), &resource);
-        let refused = |reason: String| Referenced::Unresolved {
-            reference: reference.clone(),
-            reason,
-            kind_missing: false,
-        };
         match watched.state {
-            WatchState::Syncing => return Referenced::Loading { reference },
+            WatchState::Syncing => None,
             WatchState::Absent => {
-                return refused(format!(
+                let reason = format!(
                     "{} {} is not served: label {} of CustomResourceDefinition {name} names version {}, which must be one of its served versions",
                     resource.api_version,
                     resource.kind,
                     picked.contract.label(),
                     picked.version
-                ));
+                );
+                Some(unresolved(reason, false))
             }
             WatchState::Failing(error) => {
-                return refused(format!(
-                    "cannot watch {} {}: {error}. If the provider has a group of its own, it must grant core access by a ClusterRole with label cluster.x-k8s.io/aggregate-to-manager: \"true\"",
-                    resource.api_version, resource.kind
-                ));
+                let grant = ". A provider with a group of its own must grant core access by a ClusterRole with label cluster.x-k8s.io/aggregate-to-manager: \"true\"";
+                let hint = if error.contains("forbidden") { grant } else { "" };
+                let reason =
+                    format!("cannot watch {} {}: {error}{hint}", resource.api_version, resource.kind);
+                Some(unresolved(reason, false))
             }
-            WatchState::Synced => {}
-        }
-        match watched.cache.get(&cluster.beside(&reference.name)) {
-            Some(object) => Referenced::Found(FoundObject {
-                reference,
-                contract: picked.contract,
-                resource,
-                object,
+            WatchState::Synced => Some(match watched.cache.get(&cluster.beside(&reference.name)) {
+                Some(object) => {
+                    let contract = picked.contract;
+                    Referenced::Found(FoundObject { reference, contract, resource, object })
+                }
+                None => Referenced::Missing { reference, resource },
             }),
-            None => Referenced::Missing { reference, resource },
         }
     }
+
     /// The kind behind a reference, in the version that core speaks, if that is known.
     pub(crate) fn resource_of(&self, reference: &ObjectReference) -> Option<ApiResource> {
         let name = crd_name(&reference.api_group, &reference.kind);
@@ -142,7 +130,7 @@ impl Resolver {
     /// Takes in the answer to our own write.
     pub(crate) fn remember(&self, resource: &ApiResource, key: &ObjectKey, object: Foreign) {
         let kind = GroupKind::new(&resource.group, &resource.kind);
-        self.hub.ensure(&kind, resource).cache.remember(key, object);
+        self.hub.remember(&kind, resource, key, object);
     }
 }
 

@@ -29,11 +29,7 @@ pub struct ClusterRecord {
 impl ClusterRecord {
     /// Reads an object. One that cannot be read is kept with the reason, so that it never stops the others.
     pub fn new(object: Observed) -> Self {
-        let Observed {
-            metadata,
-            spec,
-            status,
-        } = object;
+        let Observed { metadata, spec, status } = object;
         let or_empty = |value: Value| if value.is_null() { json!({}) } else { value };
         let read = || -> Result<_, String> {
             let spec = serde_json::from_value(or_empty(spec)).map_err(|error| format!("spec: {error}"))?;
@@ -42,17 +38,8 @@ impl ClusterRecord {
             Ok((spec, status))
         };
         match read() {
-            Ok((spec, status)) => Self {
-                metadata,
-                spec,
-                status,
-                malformed: None,
-            },
-            Err(error) => Self {
-                metadata,
-                malformed: Some(error),
-                ..Self::default()
-            },
+            Ok((spec, status)) => Self { metadata, spec, status, malformed: None },
+            Err(error) => Self { metadata, malformed: Some(error), ..Self::default() },
         }
     }
 
@@ -114,11 +101,6 @@ pub enum Referenced {
         /// Whether the kind is not installed at all, so that no object of it can exist.
         kind_missing: bool,
     },
-    /// The first list of the kind is under way.
-    Loading {
-        /// The reference.
-        reference: ObjectReference,
-    },
     /// There is no such object.
     Missing {
         /// The reference.
@@ -149,7 +131,6 @@ impl Referenced {
         match self {
             Self::Nothing => None,
             Self::Unresolved { reference, .. }
-            | Self::Loading { reference }
             | Self::Missing { reference, .. }
             | Self::Found(FoundObject { reference, .. }) => Some(reference),
         }

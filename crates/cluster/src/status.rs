@@ -86,10 +86,7 @@ pub(crate) fn report(draft: &mut Draft<'_>, now: Timestamp) {
     let mut reports = vec![Report::new("Paused", false, reason::NOT_PAUSED), deleting];
     let infrastructure = judge(draft, &INFRASTRUCTURE);
     let control_plane = judge(draft, &CONTROL_PLANE);
-    for (seen, subject) in [
-        (&infrastructure, &INFRASTRUCTURE),
-        (&control_plane, &CONTROL_PLANE),
-    ] {
+    for (seen, subject) in [(&infrastructure, &INFRASTRUCTURE), (&control_plane, &CONTROL_PLANE)] {
         if let Some(report) = seen {
             warn_about(draft, subject, report);
         }
@@ -147,7 +144,7 @@ const CONTROL_PLANE: Subject = Subject {
     legacy_waiting: "WaitingForControlPlane",
 };
 
-/// The condition that mirrors an object; nothing while the object is still being loaded or is not used.
+/// The condition that mirrors an object; nothing where there is no object to speak of.
 fn judge(draft: &Draft<'_>, subject: &Subject) -> Option<Report> {
     let (referenced, finding) = ((subject.referenced)(draft), (subject.finding)(draft));
     let deleting = draft.cluster.is_deleting();
@@ -156,18 +153,9 @@ fn judge(draft: &Draft<'_>, subject: &Subject) -> Option<Report> {
         Some(Report::new(subject.condition, status, reason).with_message(message))
     };
     match referenced {
-        Referenced::Loading { .. } => None,
         Referenced::Nothing if draft.cluster.has_topology() => {
-            let message = if deleting {
-                ""
-            } else {
-                "Waiting for cluster topology to be reconciled"
-            };
-            say(
-                ConditionStatus::False,
-                reason::OBJECT_DOES_NOT_EXIST,
-                message.to_owned(),
-            )
+            let message = if deleting { "" } else { "Waiting for cluster topology to be reconciled" };
+            say(ConditionStatus::False, reason::OBJECT_DOES_NOT_EXIST, message.to_owned())
         }
         Referenced::Nothing if subject.condition == INFRASTRUCTURE.condition => {
             if draft.cluster.spec.control_plane_ref.is_some() {
@@ -185,11 +173,9 @@ fn judge(draft: &Draft<'_>, subject: &Subject) -> Option<Report> {
         Referenced::Missing { reference, .. } => {
             let kind = &reference.kind;
             match (deleting, was_done) {
-                (true, true) => say(
-                    ConditionStatus::False,
-                    reason::OBJECT_DELETED,
-                    format!("{kind} has been deleted"),
-                ),
+                (true, true) => {
+                    say(ConditionStatus::False, reason::OBJECT_DELETED, format!("{kind} has been deleted"))
+                }
                 (false, true) => say(
                     ConditionStatus::False,
                     reason::OBJECT_DELETED,
@@ -204,31 +190,17 @@ fn judge(draft: &Draft<'_>, subject: &Subject) -> Option<Report> {
         }
         Referenced::Found(found) => {
             if let Some(trouble) = &finding.trouble {
-                return say(
-                    ConditionStatus::False,
-                    reason::OWNED_BY_ANOTHER_CLUSTER,
-                    trouble.clone(),
-                );
+                return say(ConditionStatus::False, reason::OWNED_BY_ANOTHER_CLUSTER, trouble.clone());
             }
             if let Some(violation) = &finding.violation {
-                return say(
-                    ConditionStatus::False,
-                    reason::CONTRACT_VIOLATED,
-                    violation.clone(),
-                );
+                return say(ConditionStatus::False, reason::CONTRACT_VIOLATED, violation.clone());
             }
             let essence = finding.essence.as_ref()?;
-            let mirror = Mirror::of(subject.source)
-                .to(subject.condition)
-                .reason_if_true(subject.good);
+            let mirror = Mirror::of(subject.source).to(subject.condition).reason_if_true(subject.good);
             let mirror = if finding.done {
                 mirror.or_else(true, subject.good, "")
             } else {
-                mirror.or_else(
-                    false,
-                    subject.bad,
-                    format!("{} {}", found.reference.kind, subject.not_yet),
-                )
+                mirror.or_else(false, subject.bad, format!("{} {}", found.reference.kind, subject.not_yet))
             };
             Some(mirror.apply(&conditions::read(essence)))
         }
@@ -249,9 +221,7 @@ fn warn_about(draft: &mut Draft<'_>, subject: &Subject, report: &Report) {
         before.is_none_or(|before| before.reason != report.reason || before.message != report.message);
     if is_new
         && !draft.cluster.is_deleting()
-        && let Some(reason) = WORTH_A_WARNING
-            .into_iter()
-            .find(|reason| *reason == report.reason)
+        && let Some(reason) = WORTH_A_WARNING.into_iter().find(|reason| *reason == report.reason)
     {
         draft.event(Severity::Warning, reason, report.message.clone());
     }
@@ -263,16 +233,9 @@ fn initialized(draft: &Draft<'_>) -> Option<Report> {
     if conditions::is_true(&draft.cluster.status.conditions, TYPE) {
         return Some(Report::new(TYPE, true, reason::INITIALIZED));
     }
-    let kind = || {
-        draft
-            .snapshot
-            .control_plane
-            .reference()
-            .map(|it| it.kind.clone())
-            .unwrap_or_default()
-    };
+    let kind = || draft.snapshot.control_plane.reference().map(|it| it.kind.clone()).unwrap_or_default();
     match &draft.snapshot.control_plane {
-        Referenced::Nothing | Referenced::Loading { .. } => None,
+        Referenced::Nothing => None,
         Referenced::Unresolved { reason: why, .. } => Some(
             Report::new(TYPE, ConditionStatus::Unknown, reason::INTERNAL_ERROR).with_message(why.as_str()),
         ),
@@ -310,25 +273,13 @@ fn report_legacy(draft: &mut Draft<'_>, now: Timestamp) {
     if !has_some && draft.status.deprecated.is_none() {
         return;
     }
-    let list = &mut draft
-        .status
-        .deprecated
-        .get_or_insert_default()
-        .v1beta1
-        .get_or_insert_default()
-        .conditions;
+    let list =
+        &mut draft.status.deprecated.get_or_insert_default().v1beta1.get_or_insert_default().conditions;
     for report in reports {
         legacy::set(list, report, now);
     }
     if let Some(ready) = legacy::summary(list, &["ControlPlaneReady", "InfrastructureReady"]) {
-        legacy::set(
-            list,
-            legacy::Report {
-                type_: "Ready".to_owned(),
-                ..ready
-            },
-            now,
-        );
+        legacy::set(list, legacy::Report { type_: "Ready".to_owned(), ..ready }, now);
     }
 }
 
@@ -341,7 +292,7 @@ fn judge_legacy(draft: &Draft<'_>, subject: &Subject) -> Option<legacy::Report> 
             let is_infrastructure = subject.legacy == INFRASTRUCTURE.legacy;
             (is_infrastructure && provisioned).then(|| legacy::Report::holds(subject.legacy))
         }
-        Referenced::Loading { .. } | Referenced::Unresolved { .. } => None,
+        Referenced::Unresolved { .. } => None,
         Referenced::Missing { .. } if draft.cluster.is_deleting() => Some(info("Deleted")),
         Referenced::Missing { .. } => Some(info(subject.legacy_waiting)),
         Referenced::Found(found) => {
@@ -362,8 +313,8 @@ fn judge_legacy(draft: &Draft<'_>, subject: &Subject) -> Option<legacy::Report> 
 }
 
 /// What the control plane does not report keeps its last value.
-pub(crate) fn count_control_plane(status: &mut ClusterStatus, counted: ControlPlaneStatus) {
-    if counted == ControlPlaneStatus::default() && status.control_plane.is_none() {
+pub(crate) fn count_control_plane(status: &mut ClusterStatus, counted: &ControlPlaneStatus) {
+    if *counted == ControlPlaneStatus::default() && status.control_plane.is_none() {
         return;
     }
     let known = status.control_plane.get_or_insert_default();

@@ -5,9 +5,7 @@ const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 pub(crate) fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
-        let group = (0..3).fold(0_u32, |group, at| {
-            group << 8 | u32::from(*chunk.get(at).unwrap_or(&0))
-        });
+        let group = (0..3).fold(0_u32, |group, at| group << 8 | u32::from(*chunk.get(at).unwrap_or(&0)));
         for at in 0..4 {
             if at <= chunk.len() {
                 let index = (group >> (18 - 6 * at)) & 63;

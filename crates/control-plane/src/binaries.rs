@@ -115,31 +115,17 @@ impl fmt::Display for Progress {
                 go.display(),
                 dir.display()
             ),
-            Self::Building {
-                program,
-                downloaded,
-                compiled,
-                elapsed,
-            } => {
+            Self::Building { program, downloaded, compiled, elapsed } => {
                 let downloaded = if *downloaded == 0 {
                     String::new()
                 } else {
                     format!("{downloaded} modules downloaded, ")
                 };
-                write!(
-                    f,
-                    "{program}: {downloaded}{compiled} packages compiled, {} s",
-                    elapsed.as_secs()
-                )
+                write!(f, "{program}: {downloaded}{compiled} packages compiled, {} s", elapsed.as_secs())
             }
             Self::Built { program, elapsed } => write!(f, "{program}: built in {} s", elapsed.as_secs()),
             Self::Finished { dir, elapsed } => {
-                write!(
-                    f,
-                    "built the control plane into {} in {} s",
-                    dir.display(),
-                    elapsed.as_secs()
-                )
+                write!(f, "built the control plane into {} in {} s", dir.display(), elapsed.as_secs())
             }
         }
     }
@@ -187,18 +173,13 @@ impl Binaries {
         match Self::find(|program| sources.find_on_path(program)) {
             Ok(binaries) => return Ok(binaries),
             Err(missing) if missing.len() < PROGRAMS.len() => {
-                progress(Progress::Incomplete {
-                    source: "PATH".to_owned(),
-                    missing,
-                });
+                progress(Progress::Incomplete { source: "PATH".to_owned(), missing });
             }
             Err(_) => {}
         }
         let cache = sources.cache_dir.as_ref().ok_or(Error::NoCacheDir)?;
         let cache = std::path::absolute(cache).doing("find", cache)?;
-        let dir = cache
-            .join("control-plane")
-            .join(format!("{KUBERNETES_VERSION}-{ETCD_VERSION}"));
+        let dir = cache.join("control-plane").join(format!("{KUBERNETES_VERSION}-{ETCD_VERSION}"));
         if let Ok(binaries) = Self::find(|program| executable_in(&dir, program)) {
             return Ok(binaries);
         }
@@ -213,15 +194,10 @@ impl Binaries {
     /// All three, or the names of those that are missing.
     fn find(find: impl Fn(&str) -> Option<PathBuf>) -> Result<Self, Vec<&'static str>> {
         match PROGRAMS.map(&find) {
-            [Some(etcd), Some(kube_apiserver), Some(kube_controller_manager)] => Ok(Self {
-                etcd,
-                kube_apiserver,
-                kube_controller_manager,
-            }),
-            _ => Err(PROGRAMS
-                .into_iter()
-                .filter(|program| find(program).is_none())
-                .collect()),
+            [Some(etcd), Some(kube_apiserver), Some(kube_controller_manager)] => {
+                Ok(Self { etcd, kube_apiserver, kube_controller_manager })
+            }
+            _ => Err(PROGRAMS.into_iter().filter(|program| find(program).is_none()).collect()),
         }
     }
 }
@@ -271,10 +247,7 @@ mod tests {
         assert_eq!(found.unwrap().etcd, cached.join("etcd"));
         let assets = root.join("assets");
         let none = "has no etcd and no kube-apiserver and no kube-controller-manager; looking further";
-        assert_eq!(
-            said,
-            [format!("KUBEBUILDER_ASSETS ({}) {none}", assets.display())]
-        );
+        assert_eq!(said, [format!("KUBEBUILDER_ASSETS ({}) {none}", assets.display())]);
 
         install(&root.join("bin"), &["etcd"]);
         install(&root.join("more-bin"), &PROGRAMS);
@@ -285,10 +258,7 @@ mod tests {
 
         install(&assets, &PROGRAMS);
         let (found, said) = locate(&sources);
-        assert_eq!(
-            found.unwrap().kube_controller_manager,
-            assets.join("kube-controller-manager")
-        );
+        assert_eq!(found.unwrap().kube_controller_manager, assets.join("kube-controller-manager"));
         assert_eq!(said, Vec::<String>::new());
     }
 
@@ -301,10 +271,7 @@ mod tests {
         let (found, said) = locate(&sources(root));
         assert_eq!(found.unwrap().etcd, root.join("bin/etcd"));
         assert_eq!(said.len(), 1);
-        assert!(
-            said[0].contains("has no kube-controller-manager; looking further"),
-            "{said:?}"
-        );
+        assert!(said[0].contains("has no kube-controller-manager; looking further"), "{said:?}");
     }
 
     #[test]
@@ -323,11 +290,7 @@ mod tests {
         let scratch = Scratch::new();
         let (found, _) = locate(&sources(scratch.path()));
         let error = found.unwrap_err().to_string();
-        for part in [
-            "Go 1.25",
-            "KUBEBUILDER_ASSETS",
-            "cache/control-plane/v1.35.4-v3.6.5",
-        ] {
+        for part in ["Go 1.25", "KUBEBUILDER_ASSETS", "cache/control-plane/v1.35.4-v3.6.5"] {
             assert!(error.contains(part), "{part} not in: {error}");
         }
         let error = locate(&Sources::default()).0.unwrap_err().to_string();
@@ -337,19 +300,11 @@ mod tests {
     #[test]
     fn the_cache_directory_comes_from_the_first_variable_that_names_one() {
         let cache = |variables: &[(&str, &str)]| {
-            let variable = |name: &str| {
-                variables
-                    .iter()
-                    .find(|(key, _)| *key == name)
-                    .map(|(_, value)| value.into())
-            };
+            let variable =
+                |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| value.into());
             Sources::from_env(variable).cache_dir
         };
-        let all = [
-            ("HOME", "/home"),
-            ("XDG_CACHE_HOME", "/xdg"),
-            ("CAPSTAN_CACHE_DIR", "/own"),
-        ];
+        let all = [("HOME", "/home"), ("XDG_CACHE_HOME", "/xdg"), ("CAPSTAN_CACHE_DIR", "/own")];
         assert_eq!(cache(&all), Some("/own".into()));
         assert_eq!(cache(&all[..2]), Some("/xdg/capstan".into()));
         assert_eq!(cache(&all[..1]), Some("/home/.cache/capstan".into()));

@@ -97,10 +97,7 @@ impl Credentials {
         let etcd = Authority::load_or_make(&files.etcd_ca_pair, "capstan etcd CA")?;
         write_private(&files.etcd_ca, &etcd.certificate_pem)?;
         // A member of etcd is a server to its peers and a client of them, with the same certificate.
-        let member = [
-            ExtendedKeyUsagePurpose::ServerAuth,
-            ExtendedKeyUsagePurpose::ClientAuth,
-        ];
+        let member = [ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
         let etcd_server = etcd.issue("etcd", None, &["127.0.0.1", "::1", "localhost"], &member)?;
         write_private(&files.etcd_server, &etcd_server.in_one())?;
         let etcd_client = etcd.issue("kube-apiserver", None, &[], &client)?;
@@ -140,15 +137,9 @@ impl Authority {
         let key = new_key(name)?;
         let params = Self::params(name);
         let certificate_pem = params.self_signed(&key).map_err(failed(name))?.pem();
-        let pair = Identity {
-            certificate_pem,
-            key_pem: key.serialize_pem(),
-        };
+        let pair = Identity { certificate_pem, key_pem: key.serialize_pem() };
         write_private(path, &pair.in_one())?;
-        Ok(Self {
-            certificate_pem: pair.certificate_pem,
-            issuer: Issuer::new(params, key),
-        })
+        Ok(Self { certificate_pem: pair.certificate_pem, issuer: Issuer::new(params, key) })
     }
 
     /// The issuer is put together from the name and the key: these are all of the certificate that is copied
@@ -163,20 +154,14 @@ impl Authority {
             return None;
         }
         let issuer = Issuer::new(Self::params(name), key);
-        Some(Self {
-            certificate_pem: certificate_pem.to_owned(),
-            issuer,
-        })
+        Some(Self { certificate_pem: certificate_pem.to_owned(), issuer })
     }
 
     fn params(name: &str) -> CertificateParams {
         let mut params = params(name, None);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![
-            KeyUsagePurpose::KeyCertSign,
-            KeyUsagePurpose::CrlSign,
-            KeyUsagePurpose::DigitalSignature,
-        ];
+        params.key_usages =
+            vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
         params
     }
 
@@ -198,10 +183,7 @@ impl Authority {
             Ok((params.signed_by(&key, &self.issuer)?, key))
         };
         let (certificate, key) = issue().map_err(failed(name))?;
-        Ok(Identity {
-            certificate_pem: certificate.pem(),
-            key_pem: key.serialize_pem(),
-        })
+        Ok(Identity { certificate_pem: certificate.pem(), key_pem: key.serialize_pem() })
     }
 }
 
@@ -210,9 +192,7 @@ fn params(name: &str, organisation: Option<&str>) -> CertificateParams {
     params.distinguished_name = rcgen::DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, name);
     if let Some(organisation) = organisation {
-        params
-            .distinguished_name
-            .push(DnType::OrganizationName, organisation);
+        params.distinguished_name.push(DnType::OrganizationName, organisation);
     }
     // Fixed dates: nothing here may depend on the clock, and a control plane on loopback outlives no machine.
     params.not_before = date_time_ymd(2020, 1, 1);
@@ -221,9 +201,7 @@ fn params(name: &str, organisation: Option<&str>) -> CertificateParams {
 }
 
 fn service_account_key(path: &Path) -> Result<KeyPair, Error> {
-    let loaded = fs::read_to_string(path)
-        .ok()
-        .and_then(|text| KeyPair::from_pem(&text).ok());
+    let loaded = fs::read_to_string(path).ok().and_then(|text| KeyPair::from_pem(&text).ok());
     if let Some(key) = loaded {
         return Ok(key);
     }
@@ -257,10 +235,7 @@ mod tests {
         let second = Credentials::prepare(dir).unwrap();
         assert_eq!(first.cluster_ca_pem, second.cluster_ca_pem);
         assert_eq!(first.etcd_ca_pem, second.etcd_ca_pem);
-        assert_eq!(
-            account_key,
-            fs::read_to_string(&second.files.service_account_key).unwrap()
-        );
+        assert_eq!(account_key, fs::read_to_string(&second.files.service_account_key).unwrap());
         assert_ne!(first.admin.certificate_pem, second.admin.certificate_pem);
     }
 
@@ -270,12 +245,9 @@ mod tests {
         let dir = scratch.path();
         let first = Credentials::prepare(dir).unwrap();
         let other_key = KeyPair::generate().unwrap().serialize_pem();
-        for damaged in [
-            "",
-            "nonsense",
-            &first.cluster_ca_pem,
-            &format!("{}{other_key}", first.cluster_ca_pem),
-        ] {
+        for damaged in
+            ["", "nonsense", &first.cluster_ca_pem, &format!("{}{other_key}", first.cluster_ca_pem)]
+        {
             fs::write(&first.files.cluster_ca_pair, damaged).unwrap();
             fs::write(&first.files.service_account_key, damaged.get(..5).unwrap_or("")).unwrap();
             let second = Credentials::prepare(dir).unwrap();
@@ -293,20 +265,11 @@ mod tests {
         let credentials = Credentials::prepare(dir).unwrap();
         for entry in fs::read_dir(dir).unwrap() {
             let entry = entry.unwrap();
-            assert_eq!(
-                entry.metadata().unwrap().permissions().mode() & 0o777,
-                0o600,
-                "{:?}",
-                entry.path()
-            );
+            assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{:?}", entry.path());
         }
         for file in [&credentials.files.cluster_ca, &credentials.files.etcd_ca] {
             let text = fs::read_to_string(file).unwrap();
-            assert!(
-                text.contains("BEGIN CERTIFICATE") && !text.contains("PRIVATE"),
-                "{}",
-                file.display()
-            );
+            assert!(text.contains("BEGIN CERTIFICATE") && !text.contains("PRIVATE"), "{}", file.display());
         }
     }
 }

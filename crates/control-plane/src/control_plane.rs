@@ -243,59 +243,22 @@ impl ControlPlane {
     }
 
     fn start_etcd(&mut self) -> Result<(), Error> {
-        let flags = flags::etcd(
-            &self.data,
-            &self.credentials.files,
-            self.ports,
-            self.options.unsafe_no_fsync,
-        );
+        let flags =
+            flags::etcd(&self.data, &self.credentials.files, self.ports, self.options.unsafe_no_fsync);
         let program = &self.options.binaries.etcd;
-        self.etcd = Some(Service::start(
-            ETCD,
-            program,
-            &flags,
-            GRACE,
-            self.state.in_use()?,
-            &self.logs,
-        )?);
+        self.etcd = Some(Service::start(ETCD, program, &flags, GRACE, self.state.in_use()?, &self.logs)?);
         let identity = &self.credentials.etcd_client;
         let authority = &self.credentials.etcd_ca_pem;
-        let client = Client::new(
-            self.ports.etcd,
-            authority,
-            &identity.certificate_pem,
-            &identity.key_pem,
-        )?;
-        wait_until_ready(
-            &mut [&mut self.etcd],
-            &client,
-            "/health",
-            self.options.ready_limit,
-        )
+        let client = Client::new(self.ports.etcd, authority, &identity.certificate_pem, &identity.key_pem)?;
+        wait_until_ready(&mut [&mut self.etcd], &client, "/health", self.options.ready_limit)
     }
 
     fn try_start_api_server(&mut self) -> Result<(), Error> {
-        let Options {
-            binaries,
-            api_server_flags,
-            controller_manager,
-            ..
-        } = &self.options;
-        let flags = flags::api_server(
-            &self.credentials.files,
-            self.ports,
-            *controller_manager,
-            api_server_flags,
-        );
+        let Options { binaries, api_server_flags, controller_manager, .. } = &self.options;
+        let flags =
+            flags::api_server(&self.credentials.files, self.ports, *controller_manager, api_server_flags);
         let program = &binaries.kube_apiserver;
-        let service = Service::start(
-            API_SERVER,
-            program,
-            &flags,
-            GRACE,
-            self.state.in_use()?,
-            &self.logs,
-        )?;
+        let service = Service::start(API_SERVER, program, &flags, GRACE, self.state.in_use()?, &self.logs)?;
         self.api_server = Some(service);
         let services = &mut [&mut self.api_server, &mut self.etcd];
         wait_until_ready(services, &self.client, "/readyz", self.options.ready_limit)
@@ -304,14 +267,8 @@ impl ControlPlane {
     fn start_controller_manager(&mut self) -> Result<(), Error> {
         let flags = flags::controller_manager(&self.credentials.files, &self.controller_manager_kubeconfig);
         let program = &self.options.binaries.kube_controller_manager;
-        let service = Service::start(
-            CONTROLLER_MANAGER,
-            program,
-            &flags,
-            GRACE,
-            self.state.in_use()?,
-            &self.logs,
-        )?;
+        let service =
+            Service::start(CONTROLLER_MANAGER, program, &flags, GRACE, self.state.in_use()?, &self.logs)?;
         self.controller_manager = Some(service);
         let services = &mut [&mut self.controller_manager, &mut self.api_server, &mut self.etcd];
         wait_until_ready(services, &self.client, DEFAULT_ACCOUNT, self.options.ready_limit)
@@ -319,22 +276,14 @@ impl ControlPlane {
 
     /// The callers of a process go before it does, so that none of them waits for what is gone.
     fn stop_processes(&mut self) -> Result<(), Error> {
-        let services = [
-            self.controller_manager.take(),
-            self.api_server.take(),
-            self.etcd.take(),
-        ];
+        let services = [self.controller_manager.take(), self.api_server.take(), self.etcd.take()];
         let stopped = services.map(|service| service.map_or(Ok(()), Service::stop));
         stopped.into_iter().collect()
     }
 
     fn shut_down(&mut self) -> Result<(), Error> {
         self.stop_processes()?;
-        if self.remove_when_stopped {
-            self.state.remove()
-        } else {
-            Ok(())
-        }
+        if self.remove_when_stopped { self.state.remove() } else { Ok(()) }
     }
 }
 
@@ -346,17 +295,8 @@ impl Drop for ControlPlane {
 }
 
 fn admin_client(credentials: &Credentials, ports: Ports) -> Result<Client, Error> {
-    let Credentials {
-        cluster_ca_pem,
-        admin,
-        ..
-    } = credentials;
-    Client::new(
-        ports.api_server,
-        cluster_ca_pem,
-        &admin.certificate_pem,
-        &admin.key_pem,
-    )
+    let Credentials { cluster_ca_pem, admin, .. } = credentials;
+    Client::new(ports.api_server, cluster_ca_pem, &admin.certificate_pem, &admin.key_pem)
 }
 
 /// Waits for the first of the services, as long as it and those it needs are running.
@@ -368,10 +308,7 @@ fn wait_until_ready(
 ) -> Result<(), Error> {
     let mut last = String::new();
     let ready = poll(limit, PAUSE, || {
-        services
-            .iter_mut()
-            .filter_map(|service| service.as_mut())
-            .try_for_each(Service::check)?;
+        services.iter_mut().filter_map(|service| service.as_mut()).try_for_each(Service::check)?;
         last = match client.get(path) {
             Ok(response) if response.status == 200 => return Ok(Some(())),
             Ok(response) => format!("GET {path} answers {}", response.status),

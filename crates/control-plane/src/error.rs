@@ -174,10 +174,6 @@ pub(crate) trait Doing<T> {
 
 impl<T> Doing<T> for io::Result<T> {
     fn doing(self, doing: &'static str, path: &Path) -> Result<T, Error> {
-        self.map_err(|source| Error::File {
-            doing,
-            path: path.to_owned(),
-            source,
-        })
+        self.map_err(|source| Error::File { doing, path: path.to_owned(), source })
     }
 }

@@ -129,11 +129,7 @@ fn flag(name: &str, value: impl AsRef<OsStr>) -> OsString {
 mod tests {
     use super::*;
 
-    const PORTS: Ports = Ports {
-        etcd: 1001,
-        etcd_peer: 1002,
-        api_server: 1003,
-    };
+    const PORTS: Ports = Ports { etcd: 1001, etcd_peer: 1002, api_server: 1003 };
 
     fn has(flags: &[OsString], wanted: &str) -> bool {
         flags.iter().any(|flag| flag == wanted)
@@ -155,10 +151,7 @@ mod tests {
             assert!(has(&flags, wanted), "{wanted} not in {flags:?}");
         }
         assert!(!has(&flags, "--unsafe-no-fsync=true"));
-        assert!(has(
-            &etcd(Path::new("/x"), &files, PORTS, true),
-            "--unsafe-no-fsync=true"
-        ));
+        assert!(has(&etcd(Path::new("/x"), &files, PORTS, true), "--unsafe-no-fsync=true"));
     }
 
     #[test]
@@ -180,10 +173,8 @@ mod tests {
     #[test]
     fn the_controller_manager_looks_after_no_nodes() {
         let flags = controller_manager(&Files::within(Path::new("/pki")), Path::new("/kubeconfig"));
-        let controllers = flags
-            .iter()
-            .find_map(|flag| flag.to_str()?.strip_prefix("--controllers="))
-            .unwrap();
+        let controllers =
+            flags.iter().find_map(|flag| flag.to_str()?.strip_prefix("--controllers=")).unwrap();
         assert!(controllers.contains("garbage-collector-controller") && !controllers.contains("node"));
         assert!(!controllers.contains("pod-garbage"));
     }

@@ -59,16 +59,8 @@ struct Program {
 
 /// The quickest to build first: a problem with Go or the network shows early.
 const PROGRAMS: [Program; 3] = [
-    Program {
-        name: ETCD,
-        module: &ETCD_SERVER,
-        package: "go.etcd.io/etcd/server/v3",
-    },
-    Program {
-        name: API_SERVER,
-        module: &KUBERNETES,
-        package: "k8s.io/kubernetes/cmd/kube-apiserver",
-    },
+    Program { name: ETCD, module: &ETCD_SERVER, package: "go.etcd.io/etcd/server/v3" },
+    Program { name: API_SERVER, module: &KUBERNETES, package: "k8s.io/kubernetes/cmd/kube-apiserver" },
     Program {
         name: CONTROLLER_MANAGER,
         module: &KUBERNETES,
@@ -78,15 +70,11 @@ const PROGRAMS: [Program; 3] = [
 
 /// Builds into `dir` what it lacks. Of several processes at this, one builds and the others wait for it.
 pub(crate) fn fill(dir: &Path, sources: &Sources, progress: &mut dyn FnMut(Progress)) -> Result<(), Error> {
-    let go = sources
-        .find_on_path("go")
-        .ok_or_else(|| Error::GoMissing { dir: dir.to_owned() })?;
+    let go = sources.find_on_path("go").ok_or_else(|| Error::GoMissing { dir: dir.to_owned() })?;
     fs::create_dir_all(dir).doing("make the directory", dir)?;
     let lock = lock(dir, progress)?;
-    let missing: Vec<_> = PROGRAMS
-        .iter()
-        .filter(|program| executable_in(dir, program.name).is_none())
-        .collect();
+    let missing: Vec<_> =
+        PROGRAMS.iter().filter(|program| executable_in(dir, program.name).is_none()).collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -100,20 +88,11 @@ pub(crate) fn fill(dir: &Path, sources: &Sources, progress: &mut dyn FnMut(Progr
     // `go` does not write over what is half of a program, should a killed build have left that.
     remove(&workshop)?;
     for program in missing {
-        Build {
-            program,
-            dir,
-            workshop: &workshop,
-            go: &go,
-            path: sources.path.clone(),
-        }
-        .run(&lock, progress)?;
+        Build { program, dir, workshop: &workshop, go: &go, path: sources.path.clone() }
+            .run(&lock, progress)?;
     }
     remove(&workshop)?;
-    progress(Progress::Finished {
-        dir: dir.to_owned(),
-        elapsed: start.elapsed(),
-    });
+    progress(Progress::Finished { dir: dir.to_owned(), elapsed: start.elapsed() });
     Ok(())
 }
 
@@ -128,12 +107,7 @@ fn remove(dir: &Path) -> Result<(), Error> {
 
 fn lock(dir: &Path, progress: &mut dyn FnMut(Progress)) -> Result<File, Error> {
     let path = dir.join("lock");
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(&path);
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
     let file = file.doing("open the lock file", &path)?;
     match file.try_lock() {
         Ok(()) => {}
@@ -171,10 +145,7 @@ impl Build<'_> {
             command.stderr(Stdio::piped()).current_dir(&module);
             // What the programs are made of is said here, and not by settings for other work.
             command.env("CGO_ENABLED", "0").env("GOWORK", "off");
-            command
-                .env_remove("GOFLAGS")
-                .env_remove("GOOS")
-                .env_remove("GOARCH");
+            command.env_remove("GOFLAGS").env_remove("GOOS").env_remove("GOARCH");
             if let Some(path) = self.path {
                 command.env("PATH", path);
             }
@@ -184,11 +155,9 @@ impl Build<'_> {
         let lines = go.take_stderr().map(lines_of);
         let mut reported = Instant::now();
         let status = loop {
-            let next = lines
-                .as_ref()
-                .map_or(Err(RecvTimeoutError::Disconnected), |lines| {
-                    lines.recv_timeout(REPORT_EVERY.saturating_sub(reported.elapsed()))
-                });
+            let next = lines.as_ref().map_or(Err(RecvTimeoutError::Disconnected), |lines| {
+                lines.recv_timeout(REPORT_EVERY.saturating_sub(reported.elapsed()))
+            });
             match next {
                 Ok(line) => output.take(line),
                 // Silence may last, and need not mean that `go` has ended; the end of its output does, soon.
@@ -205,15 +174,8 @@ impl Build<'_> {
             }
             if reported.elapsed() >= REPORT_EVERY {
                 reported = Instant::now();
-                let Output {
-                    downloaded, compiled, ..
-                } = output;
-                progress(Progress::Building {
-                    program,
-                    downloaded,
-                    compiled,
-                    elapsed: start.elapsed(),
-                });
+                let Output { downloaded, compiled, .. } = output;
+                progress(Progress::Building { program, downloaded, compiled, elapsed: start.elapsed() });
             }
         };
         if !status.success() {
@@ -232,24 +194,15 @@ impl Build<'_> {
             fs::rename(&unfinished, &path)
         };
         put_in_place().doing("put in place", &path)?;
-        progress(Progress::Built {
-            program,
-            elapsed: start.elapsed(),
-        });
+        progress(Progress::Built { program, elapsed: start.elapsed() });
         Ok(())
     }
 
     fn arguments(&self, output: &Path) -> Vec<OsString> {
-        let mut arguments: Vec<OsString> = [
-            "build",
-            "-v",
-            "-trimpath",
-            "-mod=readonly",
-            "-buildvcs=false",
-            "-ldflags",
-        ]
-        .map(Into::into)
-        .into();
+        let mut arguments: Vec<OsString> =
+            ["build", "-v", "-trimpath", "-mod=readonly", "-buildvcs=false", "-ldflags"]
+                .map(Into::into)
+                .into();
         arguments.push(linker_flags().into());
         arguments.push("-o".into());
         arguments.push(output.into());
@@ -262,10 +215,7 @@ impl Build<'_> {
 /// program without that package is not changed by it.
 fn linker_flags() -> String {
     let mut numbers = KUBERNETES_VERSION.trim_start_matches('v').split('.');
-    let (major, minor) = (
-        numbers.next().unwrap_or_default(),
-        numbers.next().unwrap_or_default(),
-    );
+    let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
     let package = "k8s.io/component-base/version";
     format!(
         "-s -w -X {package}.gitVersion={KUBERNETES_VERSION} -X {package}.gitMajor={major} \
@@ -321,11 +271,8 @@ mod tests {
             assert!(module.files[0].1.contains(&pinned), "{pinned}");
         }
         let staging = KUBERNETES_VERSION.replacen("v1", "v0", 1);
-        let replaced: Vec<_> = KUBERNETES.files[0]
-            .1
-            .lines()
-            .filter_map(|line| line.trim().split_once(" => "))
-            .collect();
+        let replaced: Vec<_> =
+            KUBERNETES.files[0].1.lines().filter_map(|line| line.trim().split_once(" => ")).collect();
         assert!(replaced.len() > 20);
         for (module, replacement) in replaced {
             assert_eq!(replacement, format!("{module} {staging}"));

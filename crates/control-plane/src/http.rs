@@ -35,9 +35,7 @@ pub struct Response {
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Without the credentials.
-        f.debug_struct("Client")
-            .field("address", &self.address)
-            .finish_non_exhaustive()
+        f.debug_struct("Client").field("address", &self.address).finish_non_exhaustive()
     }
 }
 
@@ -51,9 +49,7 @@ impl Client {
         };
         let mut roots = RootCertStore::empty();
         for root in CertificateDer::pem_slice_iter(authority.as_bytes()) {
-            roots
-                .add(root.map_err(|error| refuse(&error))?)
-                .map_err(|error| refuse(&error))?;
+            roots.add(root.map_err(|error| refuse(&error))?).map_err(|error| refuse(&error))?;
         }
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate.as_bytes()).collect();
         let chain = chain.map_err(|error| refuse(&error))?;
@@ -65,10 +61,7 @@ impl Client {
             .with_root_certificates(roots)
             .with_client_auth_cert(chain, key)
             .map_err(|error| refuse(&error))?;
-        Ok(Self {
-            address,
-            tls: Arc::new(tls),
-        })
+        Ok(Self { address, tls: Arc::new(tls) })
     }
 
     /// Asks for a path.
@@ -124,18 +117,10 @@ fn parse(answer: &[u8]) -> Option<Response> {
     let head = str::from_utf8(&answer[..end]).ok()?;
     let rest = &answer[end + 4..];
     let mut lines = head.split("\r\n");
-    let status = lines
-        .next()?
-        .strip_prefix("HTTP/1.")?
-        .split(' ')
-        .nth(1)?
-        .parse()
-        .ok()?;
+    let status = lines.next()?.strip_prefix("HTTP/1.")?.split(' ').nth(1)?.parse().ok()?;
     let headers: Vec<_> = lines.filter_map(|line| line.split_once(':')).collect();
     let header = |name: &str| {
-        let found = headers
-            .iter()
-            .find(|(found, _)| found.eq_ignore_ascii_case(name))?;
+        let found = headers.iter().find(|(found, _)| found.eq_ignore_ascii_case(name))?;
         Some(found.1.trim())
     };
     let body = if header("transfer-encoding").is_some_and(|coding| coding.eq_ignore_ascii_case("chunked")) {
@@ -145,10 +130,7 @@ fn parse(answer: &[u8]) -> Option<Response> {
     } else {
         rest.to_vec()
     };
-    Some(Response {
-        status,
-        body: String::from_utf8_lossy(&body).into_owned(),
-    })
+    Some(Response { status, body: String::from_utf8_lossy(&body).into_owned() })
 }
 
 fn unchunk(mut rest: &[u8]) -> Option<Vec<u8>> {

@@ -38,10 +38,7 @@ mod tests {
 
     #[test]
     fn holds_the_credentials_and_nothing_to_look_up() {
-        let identity = Identity {
-            certificate_pem: "foo".to_owned(),
-            key_pem: "foobar".to_owned(),
-        };
+        let identity = Identity { certificate_pem: "foo".to_owned(), key_pem: "foobar".to_owned() };
         let text = text("https://127.0.0.1:6443", "fo", "admin", &identity);
         for line in [
             "    server: https://127.0.0.1:6443",

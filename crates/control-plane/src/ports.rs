@@ -38,25 +38,17 @@ impl Ports {
     }
 
     pub(crate) fn remember(self, file: &Path) -> Result<(), Error> {
-        let text = format!(
-            "etcd {}\netcd-peer {}\napi-server {}\n",
-            self.etcd, self.etcd_peer, self.api_server
-        );
+        let text =
+            format!("etcd {}\netcd-peer {}\napi-server {}\n", self.etcd, self.etcd_peer, self.api_server);
         write_private(file, &text)
     }
 
     fn parse(text: &str) -> Option<Self> {
         let port = |name| {
-            let mut of_name = text
-                .lines()
-                .filter_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+            let mut of_name = text.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
             of_name.next()?.parse().ok()
         };
-        Some(Self {
-            etcd: port("etcd")?,
-            etcd_peer: port("etcd-peer")?,
-            api_server: port("api-server")?,
-        })
+        Some(Self { etcd: port("etcd")?, etcd_peer: port("etcd-peer")?, api_server: port("api-server")? })
     }
 }
 
@@ -67,11 +59,7 @@ mod tests {
 
     #[test]
     fn reads_what_it_writes() {
-        let ports = Ports {
-            etcd: 1,
-            etcd_peer: 2,
-            api_server: 65535,
-        };
+        let ports = Ports { etcd: 1, etcd_peer: 2, api_server: 65535 };
         let scratch = Scratch::new();
         let file = scratch.path().join("ports");
         ports.remember(&file).unwrap();

@@ -76,23 +76,15 @@ impl Watched {
     ) -> Result<Self, Error> {
         let mut command = Command::new("/bin/sh");
         let rounds = grace.as_millis() / 50;
-        command
-            .args(["-c", WATCHDOG, "sh", &rounds.to_string()])
-            .arg(program)
-            .args(args);
+        command.args(["-c", WATCHDOG, "sh", &rounds.to_string()]).arg(program).args(args);
         // A group of its own: an interrupt typed at the terminal is for the parent to act on.
         command.stdin(Stdio::piped()).stdout(lock).process_group(0);
         configure(&mut command);
-        let mut watchdog = command.spawn().map_err(|source| Error::Spawn {
-            program: program.display().to_string(),
-            source,
-        })?;
+        let mut watchdog = command
+            .spawn()
+            .map_err(|source| Error::Spawn { program: program.display().to_string(), source })?;
         let leash = watchdog.stdin.take();
-        Ok(Self {
-            watchdog,
-            leash,
-            grace,
-        })
+        Ok(Self { watchdog, leash, grace })
     }
 
     /// The command's standard error, where the caller asked for a pipe.
@@ -117,14 +109,8 @@ impl Watched {
         }
         // The watchdog itself is in trouble. Its number is still its own, as nobody has waited for it.
         let group = format!("-{}", self.id());
-        Command::new("/bin/sh")
-            .args(["-c", r#"kill -KILL -- "$1""#, "sh", &group])
-            .status()?;
-        if self.wait(WATCHDOG_LIMIT)? {
-            Ok(())
-        } else {
-            Err(io::ErrorKind::TimedOut.into())
-        }
+        Command::new("/bin/sh").args(["-c", r#"kill -KILL -- "$1""#, "sh", &group]).status()?;
+        if self.wait(WATCHDOG_LIMIT)? { Ok(()) } else { Err(io::ErrorKind::TimedOut.into()) }
     }
 
     fn wait(&mut self, limit: Duration) -> io::Result<bool> {
@@ -181,11 +167,7 @@ impl Service {
 
     /// An error if the process has ended.
     pub(crate) fn check(&mut self) -> Result<(), Error> {
-        match self
-            .watched
-            .ended()
-            .doing("wait for the process that writes", &self.log)?
-        {
+        match self.watched.ended().doing("wait for the process that writes", &self.log)? {
             None => Ok(()),
             Some(status) => Err(Error::Exited {
                 program: self.name,
@@ -198,20 +180,12 @@ impl Service {
 
     pub(crate) fn stop(mut self) -> Result<(), Error> {
         let (program, pid) = (self.name, self.watched.id());
-        self.watched
-            .stop()
-            .map_err(|source| Error::NotStopped { program, pid, source })
+        self.watched.stop().map_err(|source| Error::NotStopped { program, pid, source })
     }
 
     pub(crate) fn not_ready(&self, limit: Duration, last: String) -> Error {
         let (program, log, tail) = (self.name, self.log.clone(), tail_of(&self.log));
-        Error::NotReady {
-            program,
-            limit,
-            last,
-            log,
-            tail,
-        }
+        Error::NotReady { program, limit, last, log, tail }
     }
 }
 
@@ -298,19 +272,12 @@ mod tests {
     fn a_command_that_fails_is_told_of_with_its_last_words() {
         let scratch = Scratch::new();
         let dir = scratch.path();
-        let mut service = shell(
-            "seq 1 100; echo last words >&2; exit 3",
-            Duration::from_secs(5),
-            dir,
-        );
+        let mut service = shell("seq 1 100; echo last words >&2; exit 3", Duration::from_secs(5), dir);
         let error = poll(Duration::from_secs(10), Duration::from_millis(5), || {
             Ok::<_, io::Error>(service.check().err())
         });
         let error = error.unwrap().unwrap().to_string();
-        assert!(
-            error.starts_with("service ended (exit code 3); its log is "),
-            "{error}"
-        );
+        assert!(error.starts_with("service ended (exit code 3); its log is "), "{error}");
         assert!(error.ends_with("\n99\n100\nlast words"), "{error}");
         assert!(!error.contains("\n81\n"), "{error}");
         assert!(lock_is_free(dir));
@@ -321,23 +288,13 @@ mod tests {
         let scratch = Scratch::new();
         let dir = scratch.path();
         let lock = File::create(dir.join("lock")).unwrap();
-        let start = Service::start(
-            "absent",
-            Path::new("/no/such/program"),
-            &[],
-            Duration::ZERO,
-            lock,
-            dir,
-        );
+        let start = Service::start("absent", Path::new("/no/such/program"), &[], Duration::ZERO, lock, dir);
         let mut service = start.unwrap();
         let error = poll(Duration::from_secs(10), Duration::from_millis(5), || {
             Ok::<_, io::Error>(service.check().err())
         });
         let error = error.unwrap().unwrap().to_string();
-        assert!(
-            error.contains("exit code 127") && error.contains("/no/such/program"),
-            "{error}"
-        );
+        assert!(error.contains("exit code 127") && error.contains("/no/such/program"), "{error}");
     }
 
     #[test]

@@ -30,11 +30,7 @@ pub(crate) struct StateDir {
 impl StateDir {
     pub(crate) fn persistent(path: &Path) -> Result<Self, Error> {
         let path = std::path::absolute(path).doing("find", path)?;
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&path)
-            .doing("make the directory", &path)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(&path).doing("make the directory", &path)?;
         Self::lock(path)
     }
 
@@ -73,11 +69,7 @@ impl StateDir {
         }
         // A lock on a file that has been removed meanwhile protects nothing.
         fs::metadata(path.join("owner.lock")).doing("find", &path.join("owner.lock"))?;
-        Ok(Self {
-            path,
-            in_use,
-            _owner: owner,
-        })
+        Ok(Self { path, in_use, _owner: owner })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -92,11 +84,7 @@ impl StateDir {
     /// Makes a directory in this one, for this user only.
     pub(crate) fn directory(&self, name: &str) -> Result<PathBuf, Error> {
         let path = self.path.join(name);
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&path)
-            .doing("make the directory", &path)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(&path).doing("make the directory", &path)?;
         Ok(path)
     }
 
@@ -150,12 +138,8 @@ pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), Error> {
     unfinished.push(".new");
     let unfinished = PathBuf::from(unfinished);
     let write = || {
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&unfinished)?;
+        let mut file =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
         fs::rename(&unfinished, path)
@@ -177,10 +161,7 @@ mod tests {
         let path = root.join("state");
         let first = StateDir::persistent(&path).unwrap();
         let refused = StateDir::persistent(&path).unwrap_err();
-        assert!(
-            refused.to_string().contains(&*path.to_string_lossy()),
-            "{refused}"
-        );
+        assert!(refused.to_string().contains(&*path.to_string_lossy()), "{refused}");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
         drop(first);
         StateDir::persistent(&path).unwrap();

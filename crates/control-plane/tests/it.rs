@@ -1,12 +1,7 @@
 //! Against the real programs, which the first run may have to build; and the build itself against a pretended
 //! `go`.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stderr,
-    reason = "helpers of tests are tests"
-)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "helpers of tests are tests")]
 
 use std::fs;
 use std::net::TcpListener;
@@ -95,26 +90,17 @@ fn decode(base64: &str) -> String {
 fn client_of(kubeconfig: &Path) -> Client {
     let text = fs::read_to_string(kubeconfig).unwrap();
     let value = |key: &str| {
-        let line = text
-            .lines()
-            .find_map(|line| line.trim().strip_prefix(key)?.strip_prefix(": "));
+        let line = text.lines().find_map(|line| line.trim().strip_prefix(key)?.strip_prefix(": "));
         line.unwrap_or_else(|| panic!("no {key} in {text}")).to_owned()
     };
-    let port = value("server")
-        .strip_prefix("https://127.0.0.1:")
-        .unwrap()
-        .parse()
-        .unwrap();
+    let port = value("server").strip_prefix("https://127.0.0.1:").unwrap().parse().unwrap();
     let pem = |key| decode(&value(key));
     let (authority, certificate) = (pem("certificate-authority-data"), pem("client-certificate-data"));
     Client::new(port, &authority, &certificate, &pem("client-key-data")).unwrap()
 }
 
 fn authority_of(plane: &ControlPlane) -> String {
-    let line = plane
-        .kubeconfig_text()
-        .lines()
-        .find(|line| line.contains("certificate-authority-data"));
+    let line = plane.kubeconfig_text().lines().find(|line| line.contains("certificate-authority-data"));
     line.unwrap().to_owned()
 }
 
@@ -143,41 +129,21 @@ fn a_temporary_control_plane_works_and_leaves_nothing() {
     let mut plane = ControlPlane::start(Options::temporary(binaries(), scratch.path())).unwrap();
     eprintln!("ready in {:?}", start.elapsed());
     assert!(plane.state_dir().starts_with(scratch.path()));
-    assert_eq!(
-        fs::metadata(plane.state_dir()).unwrap().permissions().mode() & 0o777,
-        0o700
-    );
-    assert_eq!(
-        fs::metadata(plane.kubeconfig()).unwrap().permissions().mode() & 0o777,
-        0o600
-    );
-    assert_eq!(
-        fs::read_to_string(plane.kubeconfig()).unwrap(),
-        plane.kubeconfig_text()
-    );
+    assert_eq!(fs::metadata(plane.state_dir()).unwrap().permissions().mode() & 0o777, 0o700);
+    assert_eq!(fs::metadata(plane.kubeconfig()).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::read_to_string(plane.kubeconfig()).unwrap(), plane.kubeconfig_text());
 
     let client = client_of(plane.kubeconfig());
     assert_eq!(client.get("/readyz").unwrap().body, "ok");
     let version = client.get("/version").unwrap();
-    assert!(
-        field(&version.body, "gitVersion").starts_with("v1."),
-        "{}",
-        version.body
-    );
+    assert!(field(&version.body, "gitVersion").starts_with("v1."), "{}", version.body);
     plane.check().unwrap();
 
     // A token signed with the service account key is believed.
-    let token = create(
-        &client,
-        "/api/v1/namespaces/default/serviceaccounts/default/token",
-        "{}",
-    );
+    let token = create(&client, "/api/v1/namespaces/default/serviceaccounts/default/token", "{}");
     let review = format!(r#"{{"spec":{{"token":"{}"}}}}"#, field(&token, "token"));
     let review = create(&client, "/apis/authentication.k8s.io/v1/tokenreviews", &review);
-    assert_eq!(
-        field(&review, "username"),
-        "system:serviceaccount:default:default"
-    );
+    assert_eq!(field(&review, "username"), "system:serviceaccount:default:default");
 
     // The controllers work: what an object owned goes with it, and what is in a namespace goes with that.
     let owner = create(&client, CONFIG_MAPS, &config_map("owner"));
@@ -187,11 +153,7 @@ fn a_temporary_control_plane_works_and_leaves_nothing() {
     );
     let owned = format!(r#"{{"metadata":{{"name":"owned","ownerReferences":[{reference}]}}}}"#);
     create(&client, CONFIG_MAPS, &owned);
-    create(
-        &client,
-        "/api/v1/namespaces",
-        r#"{"metadata":{"name":"passing"}}"#,
-    );
+    create(&client, "/api/v1/namespaces", r#"{"metadata":{"name":"passing"}}"#);
     for path in [&format!("{CONFIG_MAPS}/owner"), "/api/v1/namespaces/passing"] {
         let response = client.request("DELETE", path, "application/json", "").unwrap();
         assert_eq!(response.status, 200, "{}", response.body);
@@ -200,9 +162,7 @@ fn a_temporary_control_plane_works_and_leaves_nothing() {
     eventually("the owned object is collected", Duration::from_mins(1), || {
         gone(&format!("{CONFIG_MAPS}/owned"))
     });
-    eventually("the namespace is deleted", Duration::from_mins(1), || {
-        gone("/api/v1/namespaces/passing")
-    });
+    eventually("the namespace is deleted", Duration::from_mins(1), || gone("/api/v1/namespaces/passing"));
 
     // Clients come back to the same place after a restart of the API server.
     create(&client, CONFIG_MAPS, &config_map("before"));
@@ -222,9 +182,7 @@ fn a_temporary_control_plane_works_and_leaves_nothing() {
     plane.stop().unwrap();
     eprintln!("stopped in {:?}", start.elapsed());
     assert!(!dir.exists());
-    eventually("no process is left", Duration::from_secs(5), || {
-        processes_of(&dir).is_empty()
-    });
+    eventually("no process is left", Duration::from_secs(5), || processes_of(&dir).is_empty());
 }
 
 #[test]
@@ -244,19 +202,13 @@ fn a_persistent_control_plane_keeps_its_data_and_finds_other_ports() {
     let pod = r#"{"metadata":{"name":"pod"},"spec":{"containers":[{"name":"c","image":"i"}]}}"#;
     create(first.client(), "/api/v1/namespaces/default/pods", pod);
     let refused = ControlPlane::start(options()).unwrap_err();
-    assert!(
-        matches!(&refused, Error::StateDirInUse { dir: named } if *named == dir),
-        "{refused}"
-    );
+    assert!(matches!(&refused, Error::StateDirInUse { dir: named } if *named == dir), "{refused}");
     let (authority, url) = (authority_of(&first), first.url());
     first.stop().unwrap();
     assert!(dir.exists());
 
     let second = ControlPlane::start(options()).unwrap();
-    assert_eq!(
-        (authority_of(&second), second.url()),
-        (authority.clone(), url.clone())
-    );
+    assert_eq!((authority_of(&second), second.url()), (authority.clone(), url.clone()));
     let kept = format!("{CONFIG_MAPS}/kept");
     assert!(is_there(&client_of(second.kubeconfig()), &kept));
     drop(second);
@@ -273,11 +225,7 @@ fn a_persistent_control_plane_keeps_its_data_and_finds_other_ports() {
 
     // A port that is taken after it was found free: here, because another of the processes takes it.
     let port = url.rsplit_once(':').unwrap().1;
-    fs::write(
-        &ports,
-        format!("etcd {port}\netcd-peer {squatted}\napi-server {port}\n"),
-    )
-    .unwrap();
+    fs::write(&ports, format!("etcd {port}\netcd-peer {squatted}\napi-server {port}\n")).unwrap();
     let fourth = ControlPlane::start(options()).unwrap();
     assert_ne!(fourth.url(), url);
     assert!(is_there(&client_of(fourth.kubeconfig()), &kept));
@@ -290,15 +238,10 @@ fn a_start_that_fails_says_why() {
     let mut options = Options::temporary(binaries(), scratch.path());
     options.api_server_flags = vec!["--no-such-flag".to_owned()];
     let error = ControlPlane::start(options).unwrap_err();
-    let Error::Exited { program, log, .. } = &error else {
-        panic!("{error}")
-    };
+    let Error::Exited { program, log, .. } = &error else { panic!("{error}") };
     assert_eq!(*program, "kube-apiserver");
     assert!(log.exists());
-    assert!(
-        error.to_string().contains("unknown flag: --no-such-flag"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("unknown flag: --no-such-flag"), "{error}");
     let left = || processes_of(scratch.path());
     eventually("no process is left", Duration::from_secs(5), || left().is_empty());
 }
@@ -311,30 +254,18 @@ fn nothing_outlives_a_killed_parent() {
     // Built here, if at all: the parent to be killed is to find them ready.
     binaries();
     let mut parent = start_role("hold", &dir);
-    eventually(
-        "the parent has started its control plane",
-        Duration::from_mins(2),
-        || {
-            assert!(parent.try_wait().unwrap().is_none(), "the parent ended");
-            dir.with_extension("ready").exists()
-        },
-    );
+    eventually("the parent has started its control plane", Duration::from_mins(2), || {
+        assert!(parent.try_wait().unwrap().is_none(), "the parent ended");
+        dir.with_extension("ready").exists()
+    });
     // For each of three programs: itself, its watchdog, and the one that waits for the parent.
     assert_eq!(processes_of(&dir).len(), 9, "{:#?}", processes_of(&dir));
 
     let pid = parent.id().to_string();
-    assert!(
-        Command::new("kill")
-            .args(["-9", &pid])
-            .status()
-            .unwrap()
-            .success()
-    );
+    assert!(Command::new("kill").args(["-9", &pid]).status().unwrap().success());
     parent.wait().unwrap();
     let start = Instant::now();
-    eventually("no process is left", Duration::from_secs(15), || {
-        processes_of(&dir).is_empty()
-    });
+    eventually("no process is left", Duration::from_secs(15), || processes_of(&dir).is_empty());
     eprintln!("all gone {:?} after the parent", start.elapsed());
 
     // The directory is as good as after an orderly stop.
@@ -344,10 +275,7 @@ fn nothing_outlives_a_killed_parent() {
 
 fn start_role(role: &str, dir: &Path) -> std::process::Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command
-        .args(["--exact", "role", "--nocapture"])
-        .env(ROLE, role)
-        .env(ROLE_DIR, dir);
+    command.args(["--exact", "role", "--nocapture"]).env(ROLE, role).env(ROLE_DIR, dir);
     command.stdout(Stdio::null()).spawn().unwrap()
 }
 
@@ -396,14 +324,7 @@ chmod +x "$2"
     fn locate(&self, progress: &mut dyn FnMut(Progress)) -> Result<Binaries, Error> {
         let path = std::env::join_paths([self.dir.join("bin"), "/usr/bin".into(), "/bin".into()]).unwrap();
         let cache_dir = Some(self.dir.join("cache"));
-        Binaries::locate(
-            &Sources {
-                kubebuilder_assets: None,
-                path: Some(path),
-                cache_dir,
-            },
-            progress,
-        )
+        Binaries::locate(&Sources { kubebuilder_assets: None, path: Some(path), cache_dir }, progress)
     }
 
     fn go_on(&self) {
@@ -444,15 +365,9 @@ fn of_two_that_build_at_once_one_waits_for_the_other() {
     });
     assert_eq!(first, second);
     assert_eq!(pretended.runs(), 3);
-    assert!(
-        said[0].starts_with("building etcd, kube-apiserver, kube-controller-manager ("),
-        "{said:?}"
-    );
+    assert!(said[0].starts_with("building etcd, kube-apiserver, kube-controller-manager ("), "{said:?}");
     assert_eq!(said.len(), 5, "{said:?}");
-    let output = Command::new("/bin/sh")
-        .arg(&first.kube_controller_manager)
-        .output()
-        .unwrap();
+    let output = Command::new("/bin/sh").arg(&first.kube_controller_manager).output().unwrap();
     assert_eq!(output.stdout, b"pretended\n");
 
     let again = pretended.locate(&mut |progress| panic!("{progress}")).unwrap();
@@ -465,14 +380,10 @@ fn a_killed_build_leaves_no_process_and_nothing_broken() {
     let scratch = Scratch::new();
     let pretended = Pretended::install(scratch.path());
     let mut builder = start_role("build", scratch.path());
-    eventually("the build has started", Duration::from_secs(30), || {
-        pretended.runs() == 1
-    });
+    eventually("the build has started", Duration::from_secs(30), || pretended.runs() == 1);
     builder.kill().unwrap();
     builder.wait().unwrap();
-    eventually("no process is left", Duration::from_secs(10), || {
-        processes_of(scratch.path()).is_empty()
-    });
+    eventually("no process is left", Duration::from_secs(10), || processes_of(scratch.path()).is_empty());
     pretended.go_on();
     pretended.locate(&mut |_| {}).unwrap();
     assert_eq!(pretended.runs(), 4);
@@ -485,12 +396,7 @@ fn a_failed_build_says_what_go_said() {
     fs::write(scratch.path().join("fail"), "").unwrap();
     pretended.go_on();
     let error = pretended.locate(&mut |_| {}).unwrap_err().to_string();
-    for part in [
-        "etcd",
-        "go.etcd.io/etcd/server/v3 v3.6.5",
-        "exit code 1",
-        "KUBEBUILDER_ASSETS",
-    ] {
+    for part in ["etcd", "go.etcd.io/etcd/server/v3 v3.6.5", "exit code 1", "KUBEBUILDER_ASSETS"] {
         assert!(error.contains(part), "{part} not in: {error}");
     }
     assert!(error.ends_with("\ncannot find module"), "{error}");
@@ -499,11 +405,8 @@ fn a_failed_build_says_what_go_said() {
 #[test]
 fn without_go_nothing_is_built() {
     let scratch = Scratch::new();
-    let sources = Sources {
-        kubebuilder_assets: None,
-        path: None,
-        cache_dir: Some(scratch.path().join("cache")),
-    };
+    let sources =
+        Sources { kubebuilder_assets: None, path: None, cache_dir: Some(scratch.path().join("cache")) };
     let error = Binaries::locate(&sources, &mut |_| {}).unwrap_err();
     assert!(matches!(error, Error::GoMissing { .. }), "{error}");
     assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0);

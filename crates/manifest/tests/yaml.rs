@@ -11,12 +11,7 @@ const WRITTEN_BY_GO: &str = include_str!("fixtures/written-by-go.jsonl");
 fn writes_what_go_writes() {
     for line in WRITTEN_BY_GO.lines() {
         let case: Value = serde_json::from_str(line).unwrap();
-        assert_eq!(
-            to_string(&case["value"]),
-            case["yaml"].as_str().unwrap(),
-            "case: {}",
-            case["case"]
-        );
+        assert_eq!(to_string(&case["value"]), case["yaml"].as_str().unwrap(), "case: {}", case["case"]);
     }
 }
 
@@ -45,24 +40,9 @@ fn documents_are_separated() {
 
 #[test]
 fn keys_without_an_order_are_written_the_same_way_every_time() {
-    let keys = [
-        "0b",
-        "1",
-        "08",
-        "1.1",
-        "0B-b",
-        "08xa",
-        "92233720368547758079",
-        "92233720368547758080",
-    ];
+    let keys = ["0b", "1", "08", "1.1", "0B-b", "08xa", "92233720368547758079", "92233720368547758080"];
     let written = to_string(&keys.iter().map(|key| ((*key).to_owned(), json!(1))).collect());
-    let reversed = to_string(
-        &keys
-            .iter()
-            .rev()
-            .map(|key| ((*key).to_owned(), json!(1)))
-            .collect(),
-    );
+    let reversed = to_string(&keys.iter().rev().map(|key| ((*key).to_owned(), json!(1))).collect());
     assert_eq!(written, reversed);
 }
 
@@ -108,11 +88,8 @@ fn value() -> impl Strategy<Value = Value> {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..5).prop_map(Value::Array),
             // Go writes the merge key without quotes, and then cannot read it back either.
-            prop::collection::vec(
-                (text().prop_filter("not a merge", |key| key != "<<"), inner),
-                0..5
-            )
-            .prop_map(|entries| Value::Object(entries.into_iter().collect())),
+            prop::collection::vec((text().prop_filter("not a merge", |key| key != "<<"), inner), 0..5)
+                .prop_map(|entries| Value::Object(entries.into_iter().collect())),
         ]
     })
 }

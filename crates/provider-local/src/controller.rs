@@ -54,14 +54,9 @@ pub fn register(manager: &mut Manager, options: Options) {
         label_selector: filter.map(|value| format!("{}={value}", label::WATCH_FILTER)),
     };
     let wake = Arc::clone(&queue);
-    manager.watch(
-        target,
-        LocalRecord::new,
-        &locals,
-        move |change: Change<'_, LocalRecord>| {
-            wake.add(change.key.clone());
-        },
-    );
+    manager.watch(target, LocalRecord::new, &locals, move |change: Change<'_, LocalRecord>| {
+        wake.add(change.key.clone());
+    });
 
     let target = WatchTarget {
         resource: ApiResource::erase::<Cluster>(&()),
@@ -69,11 +64,8 @@ pub fn register(manager: &mut Manager, options: Options) {
         label_selector: None,
     };
     let wake = Arc::clone(&queue);
-    let clusters_watch = manager.watch(
-        target,
-        OwnerRecord::new,
-        &clusters,
-        move |change: Change<'_, OwnerRecord>| {
+    let clusters_watch =
+        manager.watch(target, OwnerRecord::new, &clusters, move |change: Change<'_, OwnerRecord>| {
             for state in [change.before, change.now].into_iter().flatten() {
                 if let Some(reference) = &state.spec.infrastructure_ref
                     && reference.kind == "LocalCluster"
@@ -81,8 +73,7 @@ pub fn register(manager: &mut Manager, options: Options) {
                     wake.add(change.key.beside(&reference.name));
                 }
             }
-        },
-    );
+        });
 
     add_converters(manager.converters());
     let reconciler = LocalReconciler {
@@ -200,11 +191,7 @@ impl LocalReconciler {
         wanted: Option<&capstan_api::cluster::v1beta2::ApiEndpoint>,
     ) -> Result<bool, LocalError> {
         let uid = local.metadata.uid.as_deref().unwrap_or_default();
-        match self
-            .balancers
-            .ensure(key, uid, wanted, &local.spec.backends)
-            .await
-        {
+        match self.balancers.ensure(key, uid, wanted, &local.spec.backends).await {
             Ok(endpoint) => {
                 // The endpoint is on record before anything is called ready.
                 if let Some(patch) = plan::record_endpoint(local, &endpoint) {
@@ -220,20 +207,13 @@ impl LocalReconciler {
                 if let Some(patch) = plan::report_trouble(local, &source.to_string(), clock::now()) {
                     self.write(key, Part::Status, &patch).await?;
                 }
-                Err(LocalError::Listen {
-                    key: key.clone(),
-                    source,
-                })
+                Err(LocalError::Listen { key: key.clone(), source })
             }
         }
     }
 
     async fn release(&self, key: &ObjectKey, local: &LocalRecord) -> Result<bool, LocalError> {
-        match self
-            .writer
-            .patch(&self.resource, key, Part::Main, &plan::finalizers(local, false))
-            .await
-        {
+        match self.writer.patch(&self.resource, key, Part::Main, &plan::finalizers(local, false)).await {
             Ok(_) => info!("released"),
             Err(error) if error.is_not_found() => {}
             Err(error) => return Err(error.into()),

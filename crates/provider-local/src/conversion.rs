@@ -14,19 +14,12 @@ pub(crate) fn add_converters(converters: &mut Converters) {
     let cluster: Converter = Arc::new(|object, desired| convert(object, desired, "/spec", "/status"));
     let template: Converter = Arc::new(|object, desired| convert(object, desired, "/spec/template/spec", ""));
     converters.add(GroupKind::new(INFRASTRUCTURE_GROUP, "LocalCluster"), cluster);
-    converters.add(
-        GroupKind::new(INFRASTRUCTURE_GROUP, "LocalClusterTemplate"),
-        template,
-    );
+    converters.add(GroupKind::new(INFRASTRUCTURE_GROUP, "LocalClusterTemplate"), template);
 }
 
 fn convert(mut object: Value, desired: &str, spec: &str, status: &str) -> Result<Value, String> {
     let known = |version: &str| version == V1BETA1 || version == V1BETA2;
-    let current = object
-        .get("apiVersion")
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-        .to_owned();
+    let current = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default().to_owned();
     if !known(&current) || !known(desired) {
         return Err(format!("versions {V1BETA1} and {V1BETA2} are known"));
     }
@@ -40,14 +33,12 @@ fn convert(mut object: Value, desired: &str, spec: &str, status: &str) -> Result
         drop_zero_endpoint(spec);
     }
     // An empty pointer would be the whole object: a template has no status.
-    let status = Some(status)
-        .filter(|it| !it.is_empty())
-        .and_then(|it| object.pointer_mut(it));
+    let status = Some(status).filter(|it| !it.is_empty()).and_then(|it| object.pointer_mut(it));
     if let Some(status) = status.and_then(Value::as_object_mut) {
         if desired == V1BETA2 {
-            status_to_v1beta2(status)
+            status_to_v1beta2(status);
         } else {
-            status_to_v1beta1(status)
+            status_to_v1beta1(status);
         }
     }
     Ok(object)
@@ -55,10 +46,7 @@ fn convert(mut object: Value, desired: &str, spec: &str, status: &str) -> Result
 
 /// v1beta1 writes zero values for what is not known yet, v1beta2 leaves it out.
 fn drop_zero_endpoint(spec: &mut Map<String, Value>) {
-    let Some(endpoint) = spec
-        .get_mut("controlPlaneEndpoint")
-        .and_then(Value::as_object_mut)
-    else {
+    let Some(endpoint) = spec.get_mut("controlPlaneEndpoint").and_then(Value::as_object_mut) else {
         return;
     };
     endpoint.retain(
@@ -99,9 +87,7 @@ fn status_to_v1beta2(status: &mut Map<String, Value>) {
 }
 
 fn status_to_v1beta1(status: &mut Map<String, Value>) {
-    let provisioned = status
-        .remove("initialization")
-        .and_then(|it| it.get("provisioned").cloned());
+    let provisioned = status.remove("initialization").and_then(|it| it.get("provisioned").cloned());
     status.insert("ready".to_owned(), provisioned.unwrap_or(json!(false)));
     if let Some(Value::Array(domains)) = status.get("failureDomains") {
         let map: Map<_, _> = domains
@@ -165,10 +151,7 @@ mod tests {
     #[test]
     fn objects_without_spec_or_of_other_versions_do_no_harm() {
         let bare = json!({"apiVersion": V1BETA1, "kind": "LocalCluster"});
-        assert_eq!(
-            to(&bare, V1BETA2),
-            json!({"apiVersion": V1BETA2, "kind": "LocalCluster"})
-        );
+        assert_eq!(to(&bare, V1BETA2), json!({"apiVersion": V1BETA2, "kind": "LocalCluster"}));
         let template = json!({"apiVersion": V1BETA1, "kind": "LocalClusterTemplate",
             "spec": {"template": {"spec": {"controlPlaneEndpoint": {"host": "", "port": 0}}}}});
         let converted = convert(template, V1BETA2, "/spec/template/spec", "").unwrap();

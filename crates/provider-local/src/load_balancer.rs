@@ -89,12 +89,8 @@ impl LoadBalancers {
         info!(object = %key, host = %endpoint.host, port = endpoint.port, "load balancer listening");
         let (sender, receiver) = watch::channel(backends.into());
         let task = tokio::spawn(accept_all(listener, receiver));
-        let balancer = LoadBalancer {
-            uid: uid.to_owned(),
-            endpoint: endpoint.clone(),
-            backends: sender,
-            task,
-        };
+        let balancer =
+            LoadBalancer { uid: uid.to_owned(), endpoint: endpoint.clone(), backends: sender, task };
         self.lock().insert(key.clone(), balancer);
         Ok(endpoint)
     }
@@ -116,10 +112,7 @@ impl LoadBalancers {
 }
 
 async fn listen(wanted: Option<&ApiEndpoint>) -> Result<(TcpListener, ApiEndpoint), ListenError> {
-    let anywhere = ApiEndpoint {
-        host: Ipv4Addr::LOCALHOST.to_string(),
-        port: 0,
-    };
+    let anywhere = ApiEndpoint { host: Ipv4Addr::LOCALHOST.to_string(), port: 0 };
     let ApiEndpoint { host, port } = wanted.unwrap_or(&anywhere).clone();
     let number = u16::try_from(port).map_err(|_| ListenError::Port(port))?;
     let bound = async {
@@ -127,11 +120,8 @@ async fn listen(wanted: Option<&ApiEndpoint>) -> Result<(TcpListener, ApiEndpoin
         let port = i32::from(listener.local_addr()?.port());
         Ok((listener, port))
     };
-    let (listener, port) = bound.await.map_err(|source| ListenError::Bind {
-        host: host.clone(),
-        port: number,
-        source,
-    })?;
+    let (listener, port) =
+        bound.await.map_err(|source| ListenError::Bind { host: host.clone(), port: number, source })?;
     Ok((listener, ApiEndpoint { host, port }))
 }
 
@@ -227,10 +217,7 @@ mod tests {
         }
         assert_eq!(answers, ["one", "two", "two", "one", "two", "two"]);
 
-        let again = balancers
-            .ensure(&key, "u", Some(&endpoint), &[server("three").await])
-            .await
-            .unwrap();
+        let again = balancers.ensure(&key, "u", Some(&endpoint), &[server("three").await]).await.unwrap();
         assert_eq!(again, endpoint, "new backends need no new port");
         assert_eq!(ask(&endpoint).await, "three");
 
@@ -242,19 +229,10 @@ mod tests {
     async fn a_port_that_is_taken_is_named() {
         let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = taken.local_addr().unwrap().port();
-        let wanted = ApiEndpoint {
-            host: "127.0.0.1".into(),
-            port: port.into(),
-        };
+        let wanted = ApiEndpoint { host: "127.0.0.1".into(), port: port.into() };
         let balancers = LoadBalancers::default();
-        let error = balancers
-            .ensure(&ObjectKey::new("n", "a"), "u", Some(&wanted), &[])
-            .await
-            .unwrap_err();
-        assert!(
-            error.to_string().contains(&format!("127.0.0.1:{port}")),
-            "{error}"
-        );
+        let error = balancers.ensure(&ObjectKey::new("n", "a"), "u", Some(&wanted), &[]).await.unwrap_err();
+        assert!(error.to_string().contains(&format!("127.0.0.1:{port}")), "{error}");
     }
 
     #[tokio::test]
@@ -264,9 +242,7 @@ mod tests {
         let endpoint = balancers.ensure(&key, "u", None, &[]).await.unwrap();
         balancers.remove(&key).await;
         balancers.remove(&key).await;
-        let other = balancers
-            .ensure(&ObjectKey::new("n", "b"), "u", Some(&endpoint), &[])
-            .await;
+        let other = balancers.ensure(&ObjectKey::new("n", "b"), "u", Some(&endpoint), &[]).await;
         assert_eq!(other.unwrap(), endpoint);
     }
 }

@@ -33,17 +33,10 @@ impl LocalRecord {
         let spec = serde_json::from_value(or_empty(object.spec));
         let status = serde_json::from_value(or_empty(object.status));
         match (spec, status) {
-            (Ok(spec), Ok(status)) => Self {
-                metadata: object.metadata,
-                spec,
-                status,
-                malformed: None,
-            },
-            (Err(error), _) | (_, Err(error)) => Self {
-                metadata: object.metadata,
-                malformed: Some(error.to_string()),
-                ..Self::default()
-            },
+            (Ok(spec), Ok(status)) => Self { metadata: object.metadata, spec, status, malformed: None },
+            (Err(error), _) | (_, Err(error)) => {
+                Self { metadata: object.metadata, malformed: Some(error.to_string()), ..Self::default() }
+            }
         }
     }
 
@@ -52,11 +45,7 @@ impl LocalRecord {
     }
 
     fn has_finalizer(&self) -> bool {
-        self.metadata
-            .finalizers
-            .iter()
-            .flatten()
-            .any(|name| name == FINALIZER)
+        self.metadata.finalizers.iter().flatten().any(|name| name == FINALIZER)
     }
 }
 
@@ -76,10 +65,7 @@ pub(crate) struct OwnerRecord {
 impl OwnerRecord {
     pub(crate) fn new(object: Observed) -> Self {
         let spec = serde_json::from_value(object.spec).unwrap_or_default();
-        Self {
-            metadata: object.metadata,
-            spec,
-        }
+        Self { metadata: object.metadata, spec }
     }
 }
 
@@ -125,9 +111,7 @@ pub(crate) fn next_step(local: &LocalRecord, owner: Option<&Arc<OwnerRecord>>, n
         (false, false) => Step::Leave,
         (false, true) if !local.has_finalizer() => Step::AddFinalizer(finalizers(local, true)),
         // Without its Cluster's word on the endpoint nothing can be decided; the Cluster's arrival is an event.
-        (false, true) => owner.map_or(Step::Leave, |owner| {
-            Step::Provision(wanted_endpoint(local, owner))
-        }),
+        (false, true) => owner.map_or(Step::Leave, |owner| Step::Provision(wanted_endpoint(local, owner))),
     }
 }
 
@@ -144,14 +128,11 @@ fn pause_reasons(local: &LocalRecord, owner: Option<&Arc<OwnerRecord>>) -> Vec<&
 
 /// Where the load balancer should listen: what is recorded, else what users asked of the Cluster, else anywhere.
 fn wanted_endpoint(local: &LocalRecord, owner: &OwnerRecord) -> Option<ApiEndpoint> {
-    [
-        &local.spec.control_plane_endpoint,
-        &owner.spec.control_plane_endpoint,
-    ]
-    .into_iter()
-    .flatten()
-    .find(|endpoint| endpoint.is_valid())
-    .cloned()
+    [&local.spec.control_plane_endpoint, &owner.spec.control_plane_endpoint]
+        .into_iter()
+        .flatten()
+        .find(|endpoint| endpoint.is_valid())
+        .cloned()
 }
 
 /// The patch that puts the finalizer on, or takes it off.
@@ -177,9 +158,7 @@ pub(crate) fn record_endpoint(local: &LocalRecord, endpoint: &ApiEndpoint) -> Op
 /// The status once the load balancer listens.
 pub(crate) fn report_provisioned(local: &LocalRecord, now: Timestamp) -> Option<Value> {
     let mut status = local.status.clone();
-    status.initialization = Some(LocalClusterInitialization {
-        provisioned: Some(true),
-    });
+    status.initialization = Some(LocalClusterInitialization { provisioned: Some(true) });
     status.failure_domains.clone_from(&local.spec.failure_domains);
     set_conditions(local, &mut status, Report::new("Ready", true, "Ready"), now);
     status_patch(local, &status)
@@ -258,10 +237,8 @@ mod tests {
     fn owner(endpoint: Option<(&str, i32)>, paused: bool) -> Arc<OwnerRecord> {
         let mut owner = OwnerRecord::default();
         owner.spec.paused = Some(paused);
-        owner.spec.control_plane_endpoint = endpoint.map(|(host, port)| ApiEndpoint {
-            host: host.into(),
-            port,
-        });
+        owner.spec.control_plane_endpoint =
+            endpoint.map(|(host, port)| ApiEndpoint { host: host.into(), port });
         Arc::new(owner)
     }
 
@@ -270,22 +247,14 @@ mod tests {
         let cluster = owner(None, false);
         for (owned, finalizer, deleting, expected) in [
             (false, false, false, Step::Leave),
-            (
-                true,
-                false,
-                false,
-                Step::AddFinalizer(finalizers(&local(true, false, false), true)),
-            ),
+            (true, false, false, Step::AddFinalizer(finalizers(&local(true, false, false), true))),
             (true, true, false, Step::Provision(None)),
             (true, true, true, Step::Deprovision),
             (false, true, true, Step::Release),
             (true, false, true, Step::Leave),
         ] {
             let step = next_step(&local(owned, finalizer, deleting), Some(&cluster), now());
-            assert_eq!(
-                step, expected,
-                "owned {owned}, finalizer {finalizer}, deleting {deleting}"
-            );
+            assert_eq!(step, expected, "owned {owned}, finalizer {finalizer}, deleting {deleting}");
         }
     }
 
@@ -305,46 +274,22 @@ mod tests {
             panic!("no pause");
         };
         let condition = &patch["status"]["conditions"][0];
-        assert_eq!(
-            (&condition["type"], &condition["status"]),
-            (&json!("Paused"), &json!("True"))
-        );
+        assert_eq!((&condition["type"], &condition["status"]), (&json!("Paused"), &json!("True")));
         paused.status = serde_json::from_value(patch["status"].clone()).unwrap();
-        assert_eq!(
-            next_step(&paused, Some(&owner(None, true)), now()),
-            Step::ReportPause(None)
-        );
+        assert_eq!(next_step(&paused, Some(&owner(None, true)), now()), Step::ReportPause(None));
     }
 
     #[test]
     fn the_recorded_endpoint_comes_first_then_the_users() {
         let mut recorded = local(true, true, false);
         let users = owner(Some(("10.0.0.1", 1)), false);
-        let at = |host: &str, port| {
-            Some(ApiEndpoint {
-                host: host.into(),
-                port,
-            })
-        };
-        assert_eq!(
-            next_step(&recorded, Some(&users), now()),
-            Step::Provision(at("10.0.0.1", 1))
-        );
+        let at = |host: &str, port| Some(ApiEndpoint { host: host.into(), port });
+        assert_eq!(next_step(&recorded, Some(&users), now()), Step::Provision(at("10.0.0.1", 1)));
         recorded.spec.control_plane_endpoint = at("127.0.0.1", 2);
-        assert_eq!(
-            next_step(&recorded, Some(&users), now()),
-            Step::Provision(at("127.0.0.1", 2))
-        );
+        assert_eq!(next_step(&recorded, Some(&users), now()), Step::Provision(at("127.0.0.1", 2)));
         recorded.spec.control_plane_endpoint = at("127.0.0.1", 0);
-        assert_eq!(
-            next_step(&recorded, Some(&users), now()),
-            Step::Provision(at("10.0.0.1", 1))
-        );
-        assert_eq!(
-            next_step(&recorded, None, now()),
-            Step::Leave,
-            "the Cluster is not known yet"
-        );
+        assert_eq!(next_step(&recorded, Some(&users), now()), Step::Provision(at("10.0.0.1", 1)));
+        assert_eq!(next_step(&recorded, None, now()), Step::Leave, "the Cluster is not known yet");
     }
 
     #[test]
@@ -358,14 +303,7 @@ mod tests {
         let later = "2026-01-02T00:00:00Z".parse().unwrap();
         assert_eq!(report_provisioned(&record, later), None);
         assert_eq!(
-            record_endpoint(
-                &record,
-                &ApiEndpoint {
-                    host: "h".into(),
-                    port: 1
-                }
-            )
-            .unwrap()["spec"],
+            record_endpoint(&record, &ApiEndpoint { host: "h".into(), port: 1 }).unwrap()["spec"],
             json!({"controlPlaneEndpoint": {"host": "h", "port": 1}})
         );
     }

@@ -23,17 +23,13 @@ pub struct Cache<T> {
 
 impl<T> Clone for Cache<T> {
     fn clone(&self) -> Self {
-        Self {
-            objects: Arc::clone(&self.objects),
-        }
+        Self { objects: Arc::clone(&self.objects) }
     }
 }
 
 impl<T> Default for Cache<T> {
     fn default() -> Self {
-        Self {
-            objects: Arc::default(),
-        }
+        Self { objects: Arc::default() }
     }
 }
 
@@ -164,16 +160,10 @@ mod tests {
     #[test]
     fn late_news_is_no_news() {
         let (cache, key) = (Cache::default(), ObjectKey::new("n", "a"));
-        assert!(matches!(
-            cache.arrive(&key, object("9")),
-            Arrival::News { before: None, .. }
-        ));
+        assert!(matches!(cache.arrive(&key, object("9")), Arrival::News { before: None, .. }));
         assert!(matches!(cache.arrive(&key, object("9")), Arrival::Known));
         assert!(matches!(cache.arrive(&key, object("8")), Arrival::Known));
-        assert!(matches!(
-            cache.arrive(&key, object("10")),
-            Arrival::News { before: Some(_), .. }
-        ));
+        assert!(matches!(cache.arrive(&key, object("10")), Arrival::News { before: Some(_), .. }));
         assert_eq!(version(&cache, &key).as_deref(), Some("10"));
     }
 
@@ -183,10 +173,7 @@ mod tests {
         cache.arrive(&key, object("1"));
         cache.remember(&key, object("2"));
         assert_eq!(version(&cache, &key).as_deref(), Some("2"));
-        assert!(
-            matches!(cache.arrive(&key, object("2")), Arrival::Known),
-            "the echo of our write"
-        );
+        assert!(matches!(cache.arrive(&key, object("2")), Arrival::Known), "the echo of our write");
         cache.depart(&key);
         cache.remember(&key, object("3"));
         assert_eq!(version(&cache, &key), None);
@@ -196,10 +183,7 @@ mod tests {
     fn a_fresh_list_is_believed_even_where_it_counts_anew() {
         let (cache, key) = (Cache::default(), ObjectKey::new("n", "a"));
         cache.arrive(&key, object("900"));
-        assert!(matches!(
-            cache.arrive_listed(&key, object("3")),
-            Arrival::News { .. }
-        ));
+        assert!(matches!(cache.arrive_listed(&key, object("3")), Arrival::News { .. }));
         assert_eq!(version(&cache, &key).as_deref(), Some("3"));
         let gone = cache.keep_only(&HashSet::new());
         assert_eq!(gone.len(), 1);

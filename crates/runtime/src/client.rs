@@ -2,7 +2,7 @@
 
 use std::{
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -14,10 +14,9 @@ use kube::{
     client::{Body, ClientBuilder},
     config::{KubeConfigOptions, Kubeconfig},
 };
-use tokio::time::Instant;
 use tower::{Layer, Service};
 
-use crate::metrics::Metrics;
+use crate::{metrics::Metrics, throttle::Throttle};
 
 /// Where the API server is and how fast it may be asked.
 #[derive(Clone, Debug, Default)]
@@ -60,20 +59,12 @@ pub enum ClientError {
 
 /// Finds the API server's address and credentials.
 pub async fn find_config(options: &ClientOptions) -> Result<Config, ClientError> {
-    let context = KubeConfigOptions {
-        context: options.context.clone(),
-        ..KubeConfigOptions::default()
-    };
+    let context = KubeConfigOptions { context: options.context.clone(), ..KubeConfigOptions::default() };
     match &options.kubeconfig {
         Some(path) => {
-            let wrap = |source| ClientError::Kubeconfig {
-                path: path.clone(),
-                source,
-            };
+            let wrap = |source| ClientError::Kubeconfig { path: path.clone(), source };
             let kubeconfig = Kubeconfig::read_from(path).map_err(wrap)?;
-            Config::from_custom_kubeconfig(kubeconfig, &context)
-                .await
-                .map_err(wrap)
+            Config::from_custom_kubeconfig(kubeconfig, &context).await.map_err(wrap)
         }
         None if options.context.is_some() => {
             let path = || PathBuf::from("$KUBECONFIG");
@@ -95,11 +86,7 @@ pub fn connect(
     config.default_retry = false;
     config.connect_timeout = Some(Duration::from_secs(5));
     let url = config.cluster_url.to_string();
-    let host = config
-        .cluster_url
-        .authority()
-        .map(ToString::to_string)
-        .unwrap_or_default();
+    let host = config.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
     let layer = Meter {
         metrics: metrics.clone(),
         host: host.into(),
@@ -121,10 +108,7 @@ impl<S> Layer<S> for Meter {
     type Service = Metered<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        Metered {
-            meter: self.clone(),
-            inner,
-        }
+        Metered { meter: self.clone(), inner }
     }
 }
 
@@ -159,63 +143,11 @@ where
                 throttle.pass().await;
             }
             let response = response.await;
-            let code = response
-                .as_ref()
-                .map_or_else(|_| "<error>".to_owned(), |r| r.status().as_str().to_owned());
+            let code =
+                response.as_ref().map_or_else(|_| "<error>".to_owned(), |r| r.status().as_str().to_owned());
             meter.metrics.request(&method, &meter.host, &code);
             response
         }
         .boxed()
-    }
-}
-
-/// A token bucket.
-#[derive(Debug)]
-struct Throttle {
-    per_token: Duration,
-    burst: u32,
-    /// When the bucket was, or will be, empty.
-    empty_at: Mutex<Option<Instant>>,
-}
-
-impl Throttle {
-    fn new(qps: f64, burst: u32) -> Self {
-        Self {
-            per_token: Duration::from_secs_f64(1.0 / qps),
-            burst: burst.max(1),
-            empty_at: Mutex::new(None),
-        }
-    }
-
-    async fn pass(&self) {
-        let wait_until = {
-            let mut empty_at = self.empty_at.lock().unwrap_or_else(PoisonError::into_inner);
-            let now = Instant::now();
-            let full = now.checked_sub(self.per_token * self.burst).unwrap_or(now);
-            let next = empty_at.map_or(full, |at| at.max(full)) + self.per_token;
-            *empty_at = Some(next);
-            next
-        };
-        tokio::time::sleep_until(wait_until).await;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn a_burst_passes_and_then_the_rate_holds() {
-        tokio::time::advance(Duration::from_secs(3600)).await;
-        let throttle = Throttle::new(10.0, 5);
-        let started = Instant::now();
-        for _ in 0..5 {
-            throttle.pass().await;
-        }
-        assert_eq!(started.elapsed(), Duration::ZERO);
-        for _ in 0..10 {
-            throttle.pass().await;
-        }
-        assert_eq!(started.elapsed().as_millis(), 1000);
     }
 }

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// A reconcile that takes longer than this is given up and tried again.
-const RECONCILE_LIMIT: Duration = Duration::from_secs(60);
+const RECONCILE_LIMIT: Duration = Duration::from_mins(1);
 
 /// What a reconcile leaves to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,12 +57,7 @@ pub async fn run<R: Reconciler>(
     metrics.set_workers(workers);
     let mut tasks = JoinSet::new();
     for _ in 0..workers.max(1) {
-        tasks.spawn(work(
-            name,
-            Arc::clone(&queue),
-            Arc::clone(&reconciler),
-            metrics.clone(),
-        ));
+        tasks.spawn(work(name, Arc::clone(&queue), Arc::clone(&reconciler), metrics.clone()));
     }
     stop.cancelled().await;
     queue.close();

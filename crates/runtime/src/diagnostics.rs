@@ -18,10 +18,7 @@ use crate::{metrics::Metrics, readiness::Readiness};
 
 /// `/healthz` and `/readyz`.
 pub(crate) fn health_router(readiness: Readiness) -> Router {
-    Router::new()
-        .route("/healthz", get(|| async { "ok" }))
-        .route("/readyz", get(ready))
-        .with_state(readiness)
+    Router::new().route("/healthz", get(|| async { "ok" })).route("/readyz", get(ready)).with_state(readiness)
 }
 
 async fn ready(State(readiness): State<Readiness>) -> Response {
@@ -55,38 +52,25 @@ async fn authorize(State(client): State<Client>, request: Request, next: Next) -
     };
     match is_allowed(client, token, request.uri().path()).await {
         Ok(true) => next.run(request).await,
-        Ok(false) => (
-            StatusCode::FORBIDDEN,
-            "this token's user may not get this non-resource URL\n",
-        )
-            .into_response(),
-        Err(error) => (
-            StatusCode::INTERNAL_SERVER_ERROR,
-            format!("cannot ask the API server: {error}\n"),
-        )
+        Ok(false) => {
+            (StatusCode::FORBIDDEN, "this token's user may not get this non-resource URL\n").into_response()
+        }
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("cannot ask the API server: {error}\n"))
             .into_response(),
     }
 }
 
 fn bearer_token(headers: &HeaderMap) -> Option<String> {
     let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
-    value
-        .strip_prefix("Bearer ")
-        .map(|token| token.trim().to_owned())
-        .filter(|token| !token.is_empty())
+    value.strip_prefix("Bearer ").map(|token| token.trim().to_owned()).filter(|token| !token.is_empty())
 }
 
 async fn is_allowed(client: Client, token: String, path: &str) -> Result<bool, kube::Error> {
     let review = TokenReview {
-        spec: TokenReviewSpec {
-            token: Some(token),
-            ..TokenReviewSpec::default()
-        },
+        spec: TokenReviewSpec { token: Some(token), ..TokenReviewSpec::default() },
         ..TokenReview::default()
     };
-    let reviewed = Api::<TokenReview>::all(client.clone())
-        .create(&PostParams::default(), &review)
-        .await?;
+    let reviewed = Api::<TokenReview>::all(client.clone()).create(&PostParams::default(), &review).await?;
     let status = reviewed.status.unwrap_or_default();
     let Some(user) = status.user.filter(|_| status.authenticated == Some(true)) else {
         return Ok(false);
@@ -105,8 +89,6 @@ async fn is_allowed(client: Client, token: String, path: &str) -> Result<bool, k
         },
         ..SubjectAccessReview::default()
     };
-    let answer = Api::<SubjectAccessReview>::all(client)
-        .create(&PostParams::default(), &access)
-        .await?;
+    let answer = Api::<SubjectAccessReview>::all(client).create(&PostParams::default(), &access).await?;
     Ok(answer.status.is_some_and(|status| status.allowed))
 }

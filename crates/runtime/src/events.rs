@@ -8,10 +8,14 @@ use kube::{Api, Client, api::PostParams};
 use tokio::sync::mpsc;
 use tracing::debug;
 
-use crate::{clock, leadership::Leadership, metrics::Metrics};
+use crate::{clock, leadership::Leadership, metrics::Metrics, throttle::Throttle};
 
 /// Events that wait to be written; beyond that they are dropped and counted.
-const WAITING: usize = 2048;
+const WAITING: usize = 4096;
+/// Events a second, so that a crowd of objects does not slow down the work that they are about.
+const RATE: f64 = 50.0;
+/// Events at once beyond that rate.
+const BURST: u32 = 100;
 
 /// Records what happened to objects.
 #[derive(Clone, Debug)]
@@ -39,14 +43,7 @@ impl Recorder {
         component: &'static str,
     ) -> (Self, impl Future<Output = ()>) {
         let (sender, receiver) = mpsc::channel(WAITING);
-        (
-            Self {
-                sender,
-                metrics,
-                component,
-            },
-            write_all(client, leadership, receiver),
-        )
+        (Self { sender, metrics, component }, write_all(client, leadership, receiver))
     }
 
     /// Records an event. It is written soon, unless too many wait already.
@@ -70,10 +67,7 @@ impl Recorder {
                 }
                 .to_owned(),
             ),
-            source: Some(EventSource {
-                component: Some(self.component.to_owned()),
-                host: None,
-            }),
+            source: Some(EventSource { component: Some(self.component.to_owned()), host: None }),
             reporting_component: Some(self.component.to_owned()),
             first_timestamp: Some(Time(now)),
             last_timestamp: Some(Time(now)),
@@ -87,7 +81,9 @@ impl Recorder {
 }
 
 async fn write_all(client: Client, leadership: Leadership, mut events: mpsc::Receiver<Event>) {
+    let throttle = Throttle::new(RATE, BURST);
     while let Some(event) = events.recv().await {
+        throttle.pass().await;
         if !leadership.is_held() {
             continue;
         }

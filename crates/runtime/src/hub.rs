@@ -11,6 +11,7 @@ use kube::{Client, core::ApiResource};
 use tokio::task::JoinHandle;
 
 use crate::{
+    ObjectKey,
     cache::{Cache, Cached},
     observed::Observed,
     watch::{Change, Listener, WatchHandle, WatchState, WatchTarget, watch},
@@ -57,9 +58,7 @@ pub struct WatchedKind<T> {
 
 impl<T: Cached> fmt::Debug for Hub<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hub")
-            .field("namespace", &self.namespace)
-            .finish_non_exhaustive()
+        f.debug_struct("Hub").field("namespace", &self.namespace).finish_non_exhaustive()
     }
 }
 
@@ -71,13 +70,7 @@ impl<T: Cached> Hub<T> {
         project: fn(Observed) -> T,
         listener: Arc<dyn HubListener<T>>,
     ) -> Self {
-        Self {
-            client,
-            namespace,
-            project,
-            listener,
-            kinds: Mutex::default(),
-        }
+        Self { client, namespace, project, listener, kinds: Mutex::default() }
     }
 
     /// Makes sure that a kind is watched in that version.
@@ -90,9 +83,13 @@ impl<T: Cached> Hub<T> {
             kinds.insert(kind.clone(), self.start(kind, resource));
         }
         let entry = &kinds[kind];
-        WatchedKind {
-            cache: entry.cache.clone(),
-            state: entry.handle.state(),
+        WatchedKind { cache: entry.cache.clone(), state: entry.handle.state() }
+    }
+
+    /// Takes in the answer to our own write, if the kind is still watched in that version.
+    pub fn remember(&self, kind: &GroupKind, resource: &ApiResource, key: &ObjectKey, object: T) {
+        if let Some(entry) = self.lock().get(kind).filter(|entry| entry.resource == *resource) {
+            entry.cache.remember(key, object);
         }
     }
 
@@ -122,10 +119,7 @@ impl<T: Cached> Hub<T> {
             namespace: self.namespace.clone(),
             label_selector: None,
         };
-        let listener = ForKind {
-            kind: kind.clone(),
-            listener: Arc::clone(&self.listener),
-        };
+        let listener = ForKind { kind: kind.clone(), listener: Arc::clone(&self.listener) };
         let task = tokio::spawn(watch(
             self.client.clone(),
             target,
@@ -134,12 +128,7 @@ impl<T: Cached> Hub<T> {
             listener,
             Arc::clone(&handle),
         ));
-        Entry {
-            resource: resource.clone(),
-            cache,
-            handle,
-            task,
-        }
+        Entry { resource: resource.clone(), cache, handle, task }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<GroupKind, Entry<T>>> {

@@ -54,32 +54,18 @@ async fn install(
     let params = PatchParams::apply(field_manager).force();
     api.patch(&name, &params, &Patch::Apply(crd))
         .await
-        .map_err(|source| InstallError::Apply {
-            name: name.clone(),
-            source: Box::new(source),
-        })?;
+        .map_err(|source| InstallError::Apply { name: name.clone(), source: Box::new(source) })?;
     let mut state = "it has no conditions yet".to_owned();
     let wait = async {
         let mut states = pin!(watch_object(api.clone(), &name));
         while let Some(event) = states.next().await {
             let Ok(Some(crd)) = event else { continue };
-            let conditions = crd
-                .status
-                .and_then(|status| status.conditions)
-                .unwrap_or_default();
-            if conditions
-                .iter()
-                .any(|it| it.type_ == "Established" && it.status == "True")
-            {
+            let conditions = crd.status.and_then(|status| status.conditions).unwrap_or_default();
+            if conditions.iter().any(|it| it.type_ == "Established" && it.status == "True") {
                 return;
             }
             let words = conditions.iter().map(|it| {
-                format!(
-                    "{}={} {}",
-                    it.type_,
-                    it.status,
-                    it.message.as_deref().unwrap_or_default()
-                )
+                format!("{}={} {}", it.type_, it.status, it.message.as_deref().unwrap_or_default())
             });
             state = words.collect::<Vec<_>>().join("; ");
         }

@@ -16,10 +16,7 @@ pub struct ObjectKey {
 impl ObjectKey {
     /// Names an object.
     pub fn new(namespace: &str, name: &str) -> Self {
-        Self {
-            namespace: namespace.into(),
-            name: name.into(),
-        }
+        Self { namespace: namespace.into(), name: name.into() }
     }
 
     /// The name that an object goes by.
@@ -32,11 +29,9 @@ impl ObjectKey {
     }
 
     /// Another object in the same namespace.
+    #[must_use]
     pub fn beside(&self, name: &str) -> Self {
-        Self {
-            namespace: Arc::clone(&self.namespace),
-            name: name.into(),
-        }
+        Self { namespace: Arc::clone(&self.namespace), name: name.into() }
     }
 }
 

@@ -94,11 +94,7 @@ impl Election {
         stop: CancellationToken,
     ) -> Result<(), LeadershipLost> {
         let api: Api<Lease> = Api::namespaced(client, &self.namespace);
-        let mut candidate = Candidate {
-            election: &self,
-            api: &api,
-            seen: None,
-        };
+        let mut candidate = Candidate { election: &self, api: &api, seen: None };
         info!(lease = %format!("{}/{}", self.namespace, self.name), identity = %self.identity, "waiting to lead");
         loop {
             let won = tokio::select! {
@@ -194,20 +190,13 @@ impl Candidate<'_> {
         next.spec = Some(LeaseSpec {
             holder_identity: Some(self.election.identity.clone()),
             lease_duration_seconds: i32::try_from(self.election.lease_duration.as_secs()).ok(),
-            acquire_time: if ours {
-                spec.acquire_time
-            } else {
-                Some(timestamp.clone())
-            },
+            acquire_time: if ours { spec.acquire_time } else { Some(timestamp.clone()) },
             renew_time: Some(timestamp),
             lease_transitions: Some(spec.lease_transitions.unwrap_or(0) + i32::from(!ours)),
             ..spec
         });
         // The resourceVersion that was read guards the write.
-        let written = self
-            .api
-            .replace(&self.election.name, &PostParams::default(), &next)
-            .await?;
+        let written = self.api.replace(&self.election.name, &PostParams::default(), &next).await?;
         self.seen = Some((written, Instant::now()));
         Ok(true)
     }
@@ -235,10 +224,7 @@ impl Candidate<'_> {
     fn new_lease(&self) -> Lease {
         let timestamp = MicroTime(clock::now());
         Lease {
-            metadata: ObjectMeta {
-                name: Some(self.election.name.clone()),
-                ..ObjectMeta::default()
-            },
+            metadata: ObjectMeta { name: Some(self.election.name.clone()), ..ObjectMeta::default() },
             spec: Some(LeaseSpec {
                 holder_identity: Some(self.election.identity.clone()),
                 lease_duration_seconds: i32::try_from(self.election.lease_duration.as_secs()).ok(),

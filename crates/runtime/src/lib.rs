@@ -22,6 +22,7 @@ pub mod patch;
 pub mod queue;
 pub mod readiness;
 pub mod serve;
+mod throttle;
 pub mod tls;
 pub mod watch;
 pub mod webhook;

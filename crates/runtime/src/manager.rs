@@ -74,9 +74,7 @@ pub struct Manager {
 
 impl std::fmt::Debug for Manager {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Manager")
-            .field("options", &self.options)
-            .finish_non_exhaustive()
+        f.debug_struct("Manager").field("options", &self.options).finish_non_exhaustive()
     }
 }
 
@@ -184,12 +182,8 @@ impl Manager {
 
     /// A recorder of events for one component.
     pub fn recorder(&mut self, component: &'static str) -> Recorder {
-        let (recorder, write) = Recorder::new(
-            self.client.clone(),
-            self.leadership.clone(),
-            self.metrics.clone(),
-            component,
-        );
+        let (recorder, write) =
+            Recorder::new(self.client.clone(), self.leadership.clone(), self.metrics.clone(), component);
         self.background.push(("the event writer", Box::pin(write)));
         recorder
     }
@@ -213,14 +207,7 @@ impl Manager {
         listener: impl Listener<T>,
     ) -> Arc<WatchHandle> {
         let handle = self.readiness.expect(describe(&target.resource));
-        let run = watch(
-            self.client.clone(),
-            target,
-            project,
-            cache.clone(),
-            listener,
-            Arc::clone(&handle),
-        );
+        let run = watch(self.client.clone(), target, project, cache.clone(), listener, Arc::clone(&handle));
         self.background.push(("a watch", Box::pin(run)));
         handle
     }
@@ -329,12 +316,7 @@ impl Manager {
         let off = |address: &str| address.is_empty() || address == "0";
         if !off(&self.options.health_addr) {
             let listener = listen("--health-addr", &self.options.health_addr).await?;
-            let run = serve(
-                listener,
-                health_router(self.readiness.clone()),
-                None,
-                self.stop.clone(),
-            );
+            let run = serve(listener, health_router(self.readiness.clone()), None, self.stop.clone());
             tasks.spawn(named("the health server", run));
         }
         if !off(&self.options.diagnostics_address) {
@@ -346,10 +328,7 @@ impl Manager {
                 let router = guarded_metrics_router(self.metrics.clone(), self.client.clone());
                 (router, Some(own.serving.server_config()?))
             };
-            tasks.spawn(named(
-                "the diagnostics server",
-                serve(listener, router, tls, self.stop.clone()),
-            ));
+            tasks.spawn(named("the diagnostics server", serve(listener, router, tls, self.stop.clone())));
         }
         let webhooks = match self.webhooks.take() {
             Some((listener, own)) => Some((listener, own.serving)),
@@ -364,12 +343,7 @@ impl Manager {
         };
         if let Some((listener, serving)) = webhooks {
             let router = std::mem::take(&mut self.converters).router();
-            let run = serve(
-                listener,
-                router,
-                Some(serving.server_config()?),
-                self.stop.clone(),
-            );
+            let run = serve(listener, router, Some(serving.server_config()?), self.stop.clone());
             tasks.spawn(named("the webhook server", run));
         }
         Ok(())

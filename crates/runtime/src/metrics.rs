@@ -98,11 +98,8 @@ impl Default for Metrics {
                 20.0, 25.0, 30.0, 40.0, 50.0, 60.0,
             ])
         };
-        let queue_buckets = || {
-            Histogram::new([
-                1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0,
-            ])
-        };
+        let queue_buckets =
+            || Histogram::new([1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0]);
         let inner = Inner {
             registry: Mutex::new(Registry::default()),
             reconciles: Family::default(),
@@ -155,17 +152,9 @@ impl Default for Metrics {
                 "Reconciles by controller and result",
                 inner.capi_reconciles.clone(),
             );
-            r.register(
-                "workqueue_depth",
-                "Keys that wait for a worker",
-                inner.depth.clone(),
-            );
+            r.register("workqueue_depth", "Keys that wait for a worker", inner.depth.clone());
             r.register("workqueue_adds", "Keys added to the queue", inner.adds.clone());
-            r.register(
-                "workqueue_retries",
-                "Keys added again after a failure",
-                inner.retries.clone(),
-            );
+            r.register("workqueue_retries", "Keys added again after a failure", inner.retries.clone());
             r.register(
                 "workqueue_queue_duration_seconds",
                 "How long a key waited for a worker",
@@ -192,51 +181,32 @@ impl Default for Metrics {
                 inner.events_dropped.clone(),
             );
         }
-        Self {
-            inner: Arc::new(inner),
-        }
+        Self { inner: Arc::new(inner) }
     }
 }
 
 impl Metrics {
     /// The metrics of one controller and its queue.
     pub fn controller(&self, name: &str, queue: Arc<Queue<ObjectKey>>) -> ControllerMetrics {
-        let labels = QueueLabels {
-            name: name.to_owned(),
-            controller: name.to_owned(),
-        };
-        self.inner
-            .queues
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push((labels.clone(), queue));
+        let labels = QueueLabels { name: name.to_owned(), controller: name.to_owned() };
+        self.inner.queues.lock().unwrap_or_else(PoisonError::into_inner).push((labels.clone(), queue));
         ControllerMetrics {
             metrics: self.clone(),
-            name: ControllerLabels {
-                controller: name.to_owned(),
-            },
+            name: ControllerLabels { controller: name.to_owned() },
             labels,
         }
     }
 
     /// Counts a request to the API server.
     pub fn request(&self, method: &str, host: &str, code: &str) {
-        let labels = RequestLabels {
-            code: code.to_owned(),
-            host: host.to_owned(),
-            method: method.to_owned(),
-        };
+        let labels =
+            RequestLabels { code: code.to_owned(), host: host.to_owned(), method: method.to_owned() };
         self.inner.requests.get_or_create(&labels).inc();
     }
 
     /// Says whether this process leads.
     pub fn leading(&self, lease: &str, leads: bool) {
-        self.inner
-            .leading
-            .get_or_create(&LeaseLabels {
-                name: lease.to_owned(),
-            })
-            .set(i64::from(leads));
+        self.inner.leading.get_or_create(&LeaseLabels { name: lease.to_owned() }).set(i64::from(leads));
     }
 
     /// Counts an event that was not written.
@@ -246,27 +216,15 @@ impl Metrics {
 
     /// The exposition in OpenMetrics' text form.
     pub fn expose(&self) -> String {
-        for (labels, queue) in self
-            .inner
-            .queues
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .iter()
-        {
+        for (labels, queue) in self.inner.queues.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             let figures = queue.figures();
-            self.inner
-                .depth
-                .get_or_create(labels)
-                .set(i64::try_from(figures.depth).unwrap_or(i64::MAX));
+            self.inner.depth.get_or_create(labels).set(i64::try_from(figures.depth).unwrap_or(i64::MAX));
             raise(&self.inner.adds.get_or_create(labels), figures.adds);
             raise(&self.inner.retries.get_or_create(labels), figures.retries);
         }
         let mut text = String::new();
         // Writing into a String cannot fail.
-        let _ = encode(
-            &mut text,
-            &self.inner.registry.lock().unwrap_or_else(PoisonError::into_inner),
-        );
+        let _ = encode(&mut text, &self.inner.registry.lock().unwrap_or_else(PoisonError::into_inner));
         text
     }
 }
@@ -292,35 +250,22 @@ impl ControllerMetrics {
 
     /// A worker took a key that had waited that long.
     pub fn started(&self, waited: Duration) {
-        self.metrics
-            .inner
-            .queue_seconds
-            .get_or_create(&self.labels)
-            .observe(waited.as_secs_f64());
+        self.metrics.inner.queue_seconds.get_or_create(&self.labels).observe(waited.as_secs_f64());
         self.metrics.inner.active_workers.get_or_create(&self.name).inc();
     }
 
     /// A worker is done with a key.
     pub fn finished(&self, result: ReconcileResult, took: Duration) {
         let inner = &self.metrics.inner;
-        let labels = ReconcileLabels {
-            controller: self.name.controller.clone(),
-            result: result.as_str(),
-        };
+        let labels = ReconcileLabels { controller: self.name.controller.clone(), result: result.as_str() };
         inner.active_workers.get_or_create(&self.name).dec();
         inner.reconciles.get_or_create(&labels).inc();
         inner.capi_reconciles.get_or_create(&labels).inc();
         if result == ReconcileResult::Error {
             inner.errors.get_or_create(&self.name).inc();
         }
-        inner
-            .reconcile_seconds
-            .get_or_create(&self.name)
-            .observe(took.as_secs_f64());
-        inner
-            .work_seconds
-            .get_or_create(&self.labels)
-            .observe(took.as_secs_f64());
+        inner.reconcile_seconds.get_or_create(&self.name).observe(took.as_secs_f64());
+        inner.work_seconds.get_or_create(&self.labels).observe(took.as_secs_f64());
     }
 }
 

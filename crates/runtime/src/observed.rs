@@ -55,11 +55,7 @@ struct WireMetadata {
 
 impl<'de> Deserialize<'de> for Observed {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Wire {
-            metadata,
-            spec,
-            status,
-        } = Wire::deserialize(deserializer)?;
+        let Wire { metadata, spec, status } = Wire::deserialize(deserializer)?;
         let mut annotations = metadata.annotations;
         if let Some(annotations) = &mut annotations {
             annotations.remove(LAST_APPLIED);
@@ -78,11 +74,7 @@ impl<'de> Deserialize<'de> for Observed {
             owner_references: metadata.owner_references,
             ..ObjectMeta::default()
         };
-        Ok(Self {
-            metadata,
-            spec,
-            status,
-        })
+        Ok(Self { metadata, spec, status })
     }
 }
 
@@ -158,10 +150,7 @@ mod tests {
         }))
         .unwrap();
         assert_eq!(object.metadata.managed_fields, None);
-        assert_eq!(
-            object.metadata.annotations,
-            Some([("keep".to_owned(), "me".to_owned())].into())
-        );
+        assert_eq!(object.metadata.annotations, Some([("keep".to_owned(), "me".to_owned())].into()));
         assert_eq!(object.metadata.resource_version.as_deref(), Some("7"));
         assert_eq!(object.spec, json!({"a": 1}));
         assert_eq!(object.status, Value::Null);

@@ -66,11 +66,7 @@ pub struct ManagerOptions {
     pub webhook_port: u16,
 
     /// Folder with the webhooks' tls.crt and tls.key
-    #[arg(
-        long,
-        value_name = "DIR",
-        default_value = "/tmp/k8s-webhook-server/serving-certs"
-    )]
+    #[arg(long, value_name = "DIR", default_value = "/tmp/k8s-webhook-server/serving-certs")]
     pub webhook_cert_dir: PathBuf,
 }
 
@@ -85,7 +81,7 @@ impl ManagerOptions {
             leader_elect_lease_duration: Duration::from_secs(15),
             leader_elect_renew_deadline: Duration::from_secs(10),
             leader_elect_retry_period: Duration::from_secs(2),
-            sync_period: Duration::from_secs(600),
+            sync_period: Duration::from_mins(10),
             kube_api_qps: 0.0,
             kube_api_burst: 200,
             health_addr: "0".to_owned(),
@@ -137,14 +133,10 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let mut rest = text;
     let mut total = Duration::ZERO;
     while !rest.is_empty() {
-        let digits = rest
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .ok_or_else(malformed)?;
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(malformed)?;
         let (number, tail) = rest.split_at(digits);
         let number: f64 = number.parse().map_err(|_| malformed())?;
-        let end = tail
-            .find(|c: char| c.is_ascii_digit() || c == '.')
-            .unwrap_or(tail.len());
+        let end = tail.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(tail.len());
         let (unit, tail) = tail.split_at(end);
         let seconds = match unit {
             "ns" => 1e-9,
@@ -159,11 +151,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         total = total.checked_add(part).ok_or_else(malformed)?;
         rest = tail;
     }
-    if text.is_empty() {
-        Err(malformed())
-    } else {
-        Ok(total)
-    }
+    if text.is_empty() { Err(malformed()) } else { Ok(total) }
 }
 
 #[cfg(test)]

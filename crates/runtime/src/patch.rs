@@ -93,10 +93,7 @@ mod tests {
     fn only_what_differs_is_sent() {
         let before = json!({"a": {"x": 1, "y": 2}, "b": [1], "c": 3});
         let after = json!({"a": {"x": 1, "y": 3}, "b": [1]});
-        assert_eq!(
-            merge_diff(&before, &after),
-            Some(json!({"a": {"y": 3}, "c": null}))
-        );
+        assert_eq!(merge_diff(&before, &after), Some(json!({"a": {"y": 3}, "c": null})));
         assert_eq!(merge_diff(&after, &after), None);
     }
 }

@@ -15,7 +15,7 @@ use tokio::{
 /// The first delay after a failure; it doubles with each further one.
 const FIRST_DELAY: Duration = Duration::from_millis(5);
 /// The longest delay between two tries of a failing key.
-const LONGEST_DELAY: Duration = Duration::from_secs(60);
+const LONGEST_DELAY: Duration = Duration::from_mins(1);
 
 /// What a worker says of a key when it is done with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,10 +117,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
                 if let Some(key) = state.ready.pop_front() {
                     let entry = state.entries.entry(key.clone()).or_default();
                     entry.place = Place::AtWork;
-                    let waited = entry
-                        .ready_since
-                        .take()
-                        .map_or(Duration::ZERO, |since| now - since);
+                    let waited = entry.ready_since.take().map_or(Duration::ZERO, |since| now - since);
                     if !state.ready.is_empty() {
                         self.changed.notify_one();
                     }
@@ -158,11 +155,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     /// Figures for metrics.
     pub fn figures(&self) -> QueueFigures {
         let state = self.lock();
-        QueueFigures {
-            depth: state.ready.len(),
-            adds: state.adds,
-            retries: state.retries,
-        }
+        QueueFigures { depth: state.ready.len(), adds: state.adds, retries: state.retries }
     }
 
     fn lock(&self) -> MutexGuard<'_, State<K>> {
@@ -240,9 +233,7 @@ impl<K: Clone + Eq + Hash> State<K> {
 
 /// How long to wait after this many failures in a row.
 pub fn back_off(failures: u32) -> Duration {
-    FIRST_DELAY
-        .saturating_mul(1 << failures.saturating_sub(1).min(20))
-        .min(LONGEST_DELAY)
+    FIRST_DELAY.saturating_mul(1 << failures.saturating_sub(1).min(20)).min(LONGEST_DELAY)
 }
 
 #[cfg(test)]
@@ -300,7 +291,7 @@ mod tests {
         let queue = Queue::default();
         queue.add("a");
         assert_eq!(take(&queue).await, Some("a"));
-        queue.done("a", Outcome::Again(Duration::from_secs(600)));
+        queue.done("a", Outcome::Again(Duration::from_mins(10)));
         assert_eq!(take(&queue).await, None);
         queue.add("a");
         assert_eq!(take(&queue).await, Some("a"));

@@ -4,10 +4,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::watch::WatchHandle;
 
+type NamedWatch = (String, Arc<WatchHandle>);
+
 /// What a process waits for before it calls itself ready.
 #[derive(Clone, Debug, Default)]
 pub struct Readiness {
-    watches: Arc<Mutex<Vec<(String, Arc<WatchHandle>)>>>,
+    watches: Arc<Mutex<Vec<NamedWatch>>>,
 }
 
 impl Readiness {
@@ -32,7 +34,7 @@ impl Readiness {
         self.lock().iter().all(|(_, handle)| handle.was_synced())
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(String, Arc<WatchHandle>)>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<NamedWatch>> {
         self.watches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -41,18 +41,11 @@ pub enum ListenError {
 
 /// Listens on an address as Go writes it: `:9440` is every interface.
 pub async fn listen(flag: &'static str, value: &str) -> Result<TcpListener, ListenError> {
-    let malformed = || ListenError::Malformed {
-        flag,
-        value: value.to_owned(),
-    };
+    let malformed = || ListenError::Malformed { flag, value: value.to_owned() };
     let (host, port) = value.rsplit_once(':').ok_or_else(malformed)?;
     let port: u16 = port.parse().map_err(|_| malformed())?;
     let host = host.trim_start_matches('[').trim_end_matches(']');
-    let bind = |source| ListenError::Bind {
-        flag,
-        address: value.to_owned(),
-        source,
-    };
+    let bind = |source| ListenError::Bind { flag, address: value.to_owned(), source };
     if !host.is_empty() {
         return TcpListener::bind((host, port)).await.map_err(bind);
     }
@@ -85,13 +78,7 @@ pub async fn serve(
             },
             () = stop.cancelled() => break,
         };
-        connections.spawn(handle(
-            stream,
-            peer,
-            router.clone(),
-            acceptor.clone(),
-            stop.clone(),
-        ));
+        connections.spawn(handle(stream, peer, router.clone(), acceptor.clone(), stop.clone()));
     }
     connections.close();
     // Whoever is slower than this has been told to stop long ago.

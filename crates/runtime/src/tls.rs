@@ -62,18 +62,14 @@ impl fmt::Debug for ServingCertificate {
 
 impl ResolvesServerCert for ServingCertificate {
     fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(Arc::clone(
-            &self.current.read().unwrap_or_else(PoisonError::into_inner),
-        ))
+        Some(Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner)))
     }
 }
 
 impl ServingCertificate {
     /// Uses a certificate chain and key in PEM form.
     pub fn from_pem(what: &str, chain: &[u8], key: &[u8]) -> Result<Arc<Self>, CertificateError> {
-        Ok(Arc::new(Self {
-            current: RwLock::new(Arc::new(certified_key(what, chain, key)?)),
-        }))
+        Ok(Arc::new(Self { current: RwLock::new(Arc::new(certified_key(what, chain, key)?)) }))
     }
 
     /// The TLS configuration of a server that shows this certificate.
@@ -97,10 +93,7 @@ impl ServingCertificate {
 }
 
 fn certified_key(what: &str, chain: &[u8], key: &[u8]) -> Result<CertifiedKey, CertificateError> {
-    let malformed = |reason: String| CertificateError::Malformed {
-        what: what.to_owned(),
-        reason,
-    };
+    let malformed = |reason: String| CertificateError::Malformed { what: what.to_owned(), reason };
     let chain: Vec<_> = CertificateDer::pem_slice_iter(chain)
         .collect::<Result<_, _>>()
         .map_err(|error| malformed(error.to_string()))?;
@@ -128,12 +121,7 @@ impl CertificateFolder {
         let loaded = (read(&certificate).await?, read(&key).await?);
         let what = certificate.display().to_string();
         let serving = ServingCertificate::from_pem(&what, &loaded.0, &loaded.1)?;
-        Ok(Self {
-            certificate,
-            key,
-            loaded,
-            serving,
-        })
+        Ok(Self { certificate, key, loaded, serving })
     }
 
     /// What a server shows.
@@ -166,12 +154,7 @@ impl CertificateFolder {
 }
 
 async fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {
-    tokio::fs::read(path)
-        .await
-        .map_err(|source| CertificateError::Read {
-            path: path.to_owned(),
-            source,
-        })
+    tokio::fs::read(path).await.map_err(|source| CertificateError::Read { path: path.to_owned(), source })
 }
 
 /// A certificate made for this process, and the authority that clients must trust.
@@ -188,8 +171,7 @@ impl OwnCertificate {
     pub fn make(names: &[&str]) -> Result<Self, CertificateError> {
         let ca_key = KeyPair::generate()?;
         let mut ca = CertificateParams::default();
-        ca.distinguished_name
-            .push(DnType::CommonName, "capstan serving CA");
+        ca.distinguished_name.push(DnType::CommonName, "capstan serving CA");
         ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         ca.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let ca_pem = ca.self_signed(&ca_key)?.pem();

@@ -24,6 +24,7 @@ use tracing::{debug, warn};
 use crate::{
     ObjectKey,
     cache::{Arrival, Cache, Cached},
+    controller::with_causes,
     observed::{Observed, ObservedMetadata},
 };
 
@@ -33,6 +34,8 @@ const PAGE: u32 = 250;
 const FIRST_RETRY: Duration = Duration::from_millis(100);
 /// The longest wait before a broken watch is tried again.
 const LONGEST_RETRY: Duration = Duration::from_secs(5);
+/// A first list that has failed this often is worth telling.
+const FAILURES_TO_TELL: u32 = 3;
 /// How often a kind that the server does not serve is asked for, if no news of its CRD comes first.
 const ABSENT_RETRY: Duration = Duration::from_secs(30);
 
@@ -93,10 +96,7 @@ impl Default for WatchHandle {
 impl WatchHandle {
     /// How far the watch is now.
     pub fn state(&self) -> WatchState {
-        self.state
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .clone()
+        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 
     /// Whether the watch has ever known the whole truth.
@@ -114,10 +114,7 @@ impl WatchHandle {
         if state == WatchState::Synced {
             self.was_synced.store(true, Ordering::Release);
         }
-        let mut current = self
-            .state
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut current = self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let changed = *current != state;
         *current = state;
         changed
@@ -195,20 +192,12 @@ async fn watch_as<K, T>(
     };
     let tell = |key: &ObjectKey, arrival: Arrival<T>| {
         if let Arrival::News { before, now } = arrival {
-            listener.changed(Change {
-                key,
-                before: before.as_ref(),
-                now: Some(&now),
-            });
+            listener.changed(Change { key, before: before.as_ref(), now: Some(&now) });
         }
     };
     let forget_all_but = |keys: &HashSet<ObjectKey>| {
         for (key, gone) in cache.keep_only(keys) {
-            listener.changed(Change {
-                key: &key,
-                before: Some(&gone),
-                now: None,
-            });
+            listener.changed(Change { key: &key, before: Some(&gone), now: None });
         }
     };
     while let Some(event) = events.next().await {
@@ -235,15 +224,9 @@ async fn watch_as<K, T>(
                 failures = 0;
                 let key = ObjectKey::of(&object);
                 // A successor of the same name may be known already.
-                let same = cache
-                    .get(&key)
-                    .is_some_and(|known| known.metadata().uid == object.meta().uid);
+                let same = cache.get(&key).is_some_and(|known| known.metadata().uid == object.meta().uid);
                 if same && let Some(gone) = cache.depart(&key) {
-                    listener.changed(Change {
-                        key: &key,
-                        before: Some(&gone),
-                        now: None,
-                    });
+                    listener.changed(Change { key: &key, before: Some(&gone), now: None });
                 }
             }
             Err(error) => {
@@ -261,6 +244,10 @@ async fn watch_as<K, T>(
                     }
                     Trouble::Passing => {
                         debug!(kind = %target.resource.kind, %error, "watch broken, trying again");
+                        // Who waits for the first list should know what holds it up.
+                        if !handle.was_synced() && failures >= FAILURES_TO_TELL {
+                            enter(WatchState::Failing(with_causes(&error)));
+                        }
                         retry_after(failures)
                     }
                 };
@@ -280,11 +267,11 @@ enum Trouble {
 }
 
 fn classify(error: &watcher::Error) -> Trouble {
-    let cause = match error {
-        watcher::Error::InitialListFailed(cause)
-        | watcher::Error::WatchStartFailed(cause)
-        | watcher::Error::WatchFailed(cause) => cause,
-        _ => return Trouble::Passing,
+    let (watcher::Error::InitialListFailed(cause)
+    | watcher::Error::WatchStartFailed(cause)
+    | watcher::Error::WatchFailed(cause)) = error
+    else {
+        return Trouble::Passing;
     };
     match cause {
         // A version that is not served is answered in plain text: only the code says what it is.
@@ -297,7 +284,5 @@ fn classify(error: &watcher::Error) -> Trouble {
 }
 
 fn retry_after(failures: u32) -> Duration {
-    FIRST_RETRY
-        .saturating_mul(1 << failures.saturating_sub(1).min(10))
-        .min(LONGEST_RETRY)
+    FIRST_RETRY.saturating_mul(1 << failures.saturating_sub(1).min(10)).min(LONGEST_RETRY)
 }

@@ -53,20 +53,12 @@ impl Converters {
     }
 
     fn convert(&self, object: Value, desired: &str) -> Result<Value, String> {
-        let text = |field: &str| {
-            object
-                .get(field)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .to_owned()
-        };
+        let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (api_version, kind) = (text("apiVersion"), text("kind"));
         let (group, _version) = api_version.rsplit_once('/').unwrap_or(("", &api_version));
         let kind = GroupKind::new(group, kind);
-        let converter = self
-            .by_kind
-            .get(&kind)
-            .ok_or_else(|| format!("{kind} is not converted by this webhook"))?;
+        let converter =
+            self.by_kind.get(&kind).ok_or_else(|| format!("{kind} is not converted by this webhook"))?;
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         converter(object, desired).map_err(|error| {
             format!("cannot convert {kind} {name:?} from {api_version} to {desired}: {error}")
@@ -87,11 +79,8 @@ async fn convert(
     };
     let desired = request.desired_api_version.clone();
     debug!(objects = request.objects.len(), to = %desired, "converting");
-    let converted: Result<Vec<_>, _> = request
-        .objects
-        .iter()
-        .map(|object| converters.convert(object.clone(), &desired))
-        .collect();
+    let converted: Result<Vec<_>, _> =
+        request.objects.iter().map(|object| converters.convert(object.clone(), &desired)).collect();
     let response = ConversionResponse::for_request(request);
     Json(
         match converted {

@@ -24,9 +24,7 @@ pub struct Writer {
 
 impl fmt::Debug for Writer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Writer")
-            .field("field_manager", &self.field_manager)
-            .finish_non_exhaustive()
+        f.debug_struct("Writer").field("field_manager", &self.field_manager).finish_non_exhaustive()
     }
 }
 
@@ -103,11 +101,7 @@ impl WriteError {
 impl Writer {
     /// A writer under one field manager's name.
     pub fn new(client: Client, leadership: Leadership, field_manager: &'static str) -> Self {
-        Self {
-            client,
-            leadership,
-            field_manager,
-        }
+        Self { client, leadership, field_manager }
     }
 
     /// Sends a merge patch; gives back the object as it is now.
@@ -121,10 +115,8 @@ impl Writer {
         patch: &Value,
     ) -> Result<Observed, WriteError> {
         let api = self.api(resource, key);
-        let params = PatchParams {
-            field_manager: Some(self.field_manager.to_owned()),
-            ..PatchParams::default()
-        };
+        let params =
+            PatchParams { field_manager: Some(self.field_manager.to_owned()), ..PatchParams::default() };
         let patch = Patch::Merge(patch);
         self.send("patch", resource, key, async {
             match part {
@@ -139,16 +131,10 @@ impl Writer {
     pub async fn delete(&self, resource: &ApiResource, key: &ObjectKey, uid: &str) -> Result<(), WriteError> {
         let api = self.api(resource, key);
         let params = DeleteParams {
-            preconditions: Some(Preconditions {
-                uid: Some(uid.to_owned()),
-                resource_version: None,
-            }),
+            preconditions: Some(Preconditions { uid: Some(uid.to_owned()), resource_version: None }),
             ..DeleteParams::default()
         };
-        self.send("delete", resource, key, async {
-            api.delete(&key.name, &params).await.map(|_| ())
-        })
-        .await
+        self.send("delete", resource, key, async { api.delete(&key.name, &params).await.map(|_| ()) }).await
     }
 
     /// Reads an object past all caches.
@@ -180,10 +166,7 @@ impl Writer {
         request: impl Future<Output = Result<T, kube::Error>>,
     ) -> Result<T, WriteError> {
         if !self.leadership.is_held() {
-            return Err(WriteError::NotLeading {
-                kind: resource.kind.clone(),
-                key: key.clone(),
-            });
+            return Err(WriteError::NotLeading { kind: resource.kind.clone(), key: key.clone() });
         }
         self.limited(verb, resource, key, request).await
     }
@@ -210,12 +193,7 @@ impl Writer {
                     kube::Error::Api(status) => status.message.clone(),
                     other => crate::controller::with_causes(other),
                 };
-                Err(WriteError::Refused {
-                    verb,
-                    kind,
-                    key,
-                    reason,
-                })
+                Err(WriteError::Refused { verb, kind, key, reason })
             }
         }
     }

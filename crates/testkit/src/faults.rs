@@ -36,10 +36,7 @@ pub struct Faults {
 /// Makes a client that suffers from faults.
 pub fn client(config: Config, faults: Faults) -> Client {
     let state = Arc::new(Mutex::new(faults.seed));
-    ClientBuilder::try_from(config)
-        .unwrap()
-        .with_layer(&FaultLayer { faults, state })
-        .build()
+    ClientBuilder::try_from(config).unwrap().with_layer(&FaultLayer { faults, state }).build()
 }
 
 #[derive(Clone)]
@@ -63,10 +60,7 @@ impl<S> Layer<S> for FaultLayer {
     type Service = Faulty<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        Faulty {
-            layer: self.clone(),
-            inner,
-        }
+        Faulty { layer: self.clone(), inner }
     }
 }
 
@@ -93,10 +87,7 @@ where
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let faults = self.layer.faults;
         let is_write = request.method() != Method::GET;
-        let is_watch = request
-            .uri()
-            .query()
-            .is_some_and(|query| query.contains("watch="));
+        let is_watch = request.uri().query().is_some_and(|query| query.contains("watch="));
         let fate = if is_write { self.layer.roll(100) } else { 100 };
         let lost_request = faults.lost_requests;
         let conflict = lost_request + faults.conflicts;
@@ -110,8 +101,7 @@ where
             return async move { answer.map_err(Into::into) }.boxed();
         }
         let late = if is_watch {
-            self.layer
-                .roll(u64::try_from(faults.latest_news.as_millis()).unwrap())
+            self.layer.roll(u64::try_from(faults.latest_news.as_millis()).unwrap())
         } else {
             0
         };
@@ -122,11 +112,7 @@ where
                 return Err("the answer was lost".into());
             }
             let delay = Duration::from_millis(late);
-            Ok(response.map(|body| Answer::Late {
-                body,
-                delay,
-                waiting: None,
-            }))
+            Ok(response.map(|body| Answer::Late { body, delay, waiting: None }))
         }
         .boxed()
     }
@@ -137,11 +123,7 @@ const CONFLICT: &[u8] = br#"{"kind":"Status","apiVersion":"v1","metadata":{},"st
 /// What comes back.
 enum Answer<B> {
     /// The server's own answer, every frame of it late.
-    Late {
-        body: B,
-        delay: Duration,
-        waiting: Option<Pin<Box<Sleep>>>,
-    },
+    Late { body: B, delay: Duration, waiting: Option<Pin<Box<Sleep>>> },
     /// An answer that no server gave.
     Made(Option<Bytes>),
 }

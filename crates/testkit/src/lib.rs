@@ -3,7 +3,8 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "only tests use this crate"
+    clippy::missing_panics_doc,
+    reason = "only tests use this crate, and a panic is how they fail"
 )]
 
 pub mod faults;

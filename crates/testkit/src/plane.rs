@@ -37,34 +37,34 @@ pub async fn shared_plane() -> &'static Plane {
 impl Plane {
     /// A control plane of a story's own, without any kinds of ours.
     pub async fn start() -> Self {
+        Self::start_with(|_| {}).await
+    }
+
+    /// The same without Kubernetes' own controllers, for measuring ours alone.
+    pub async fn start_bare() -> Self {
+        Self::start_with(|options| options.controller_manager = false).await
+    }
+
+    async fn start_with(adjust: impl FnOnce(&mut Options) + Send + 'static) -> Self {
         // Another test may have been faster.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let process = tokio::task::spawn_blocking(|| {
+        let start = move || {
             let sources = Sources::from_env(|name| std::env::var_os(name));
             let binaries = Binaries::locate(&sources, &mut |_| {}).expect("control plane binaries");
             let mut options = Options::temporary(binaries, std::env::temp_dir());
-            // Stories create many objects at once; the server's own limits are not what they are about.
-            options
-                .api_server_flags
-                .push("--max-mutating-requests-inflight=1000".to_owned());
+            adjust(&mut options);
             ControlPlane::start(options).expect("control plane")
-        })
-        .await
-        .expect("control plane starts");
+        };
+        let process = tokio::task::spawn_blocking(start).await.expect("control plane starts");
         let kubeconfig = process.kubeconfig().to_owned();
-        Self {
-            process: Mutex::new(process),
-            kubeconfig,
-        }
+        Self { process: Mutex::new(process), kubeconfig }
     }
 
     /// Puts our kinds on it.
     pub async fn install(&self, conversion: Conversion<'_>) {
         let mut crds = vec![cluster::crd(conversion)];
         crds.extend(local::crds(conversion));
-        install_crds(&self.client().await, &crds, "testkit")
-            .await
-            .expect("CRDs");
+        install_crds(&self.client().await, &crds, "testkit").await.expect("CRDs");
     }
 
     /// An admin's kubeconfig.
@@ -75,9 +75,7 @@ impl Plane {
     /// An admin's configuration.
     pub async fn config(&self) -> Config {
         let kubeconfig = Kubeconfig::read_from(&self.kubeconfig).expect("kubeconfig");
-        Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
-            .await
-            .expect("config")
+        Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.expect("config")
     }
 
     /// An admin's client. A client belongs to the runtime that it was made on, so each story makes its own.

@@ -32,9 +32,7 @@ pub struct Story {
 
 impl std::fmt::Debug for Story {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Story")
-            .field("namespace", &self.namespace)
-            .finish_non_exhaustive()
+        f.debug_struct("Story").field("namespace", &self.namespace).finish_non_exhaustive()
     }
 }
 
@@ -83,21 +81,11 @@ impl Story {
         let namespace = format!("{name}-{count}");
         let client = plane.client().await;
         let object = Namespace {
-            metadata: ObjectMeta {
-                name: Some(namespace.clone()),
-                ..ObjectMeta::default()
-            },
+            metadata: ObjectMeta { name: Some(namespace.clone()), ..ObjectMeta::default() },
             ..Namespace::default()
         };
-        Api::<Namespace>::all(client.clone())
-            .create(&PostParams::default(), &object)
-            .await
-            .unwrap();
-        Self {
-            plane,
-            namespace,
-            client,
-        }
+        Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &object).await.unwrap();
+        Self { plane, namespace, client }
     }
 
     /// Runs controllers for this story's namespace.
@@ -108,18 +96,8 @@ impl Story {
     /// Runs controllers on a client of the story's choice.
     pub fn manager_on(&self, client: Client, which: Which) -> RunningManager {
         let stop = CancellationToken::new();
-        let options = ManagerOptions {
-            namespace: self.namespace.clone(),
-            ..ManagerOptions::embedded()
-        };
-        let mut manager = Manager::new(
-            options,
-            client,
-            Metrics::default(),
-            "story",
-            "story",
-            stop.clone(),
-        );
+        let options = ManagerOptions { namespace: self.namespace.clone(), ..ManagerOptions::embedded() };
+        let mut manager = Manager::new(options, client, Metrics::default(), "story", "story", stop.clone());
         if which != Which::Local {
             capstan_cluster::register(&mut manager, capstan_cluster::Options { concurrency: 10 });
         }
@@ -129,10 +107,7 @@ impl Story {
                 capstan_provider_local::Options { concurrency: 10 },
             );
         }
-        RunningManager {
-            stop,
-            task: tokio::spawn(manager.run()),
-        }
+        RunningManager { stop, task: tokio::spawn(manager.run()) }
     }
 
     /// Clusters in this story.
@@ -152,11 +127,7 @@ impl Story {
 
     /// Creates a Cluster that refers to an object.
     pub async fn create_cluster(&self, name: &str, kind: &str, infrastructure: &str) -> Cluster {
-        self.create_cluster_with(
-            name,
-            json!({"infrastructureRef": reference(kind, infrastructure)}),
-        )
-        .await
+        self.create_cluster_with(name, json!({"infrastructureRef": reference(kind, infrastructure)})).await
     }
 
     /// Creates a Cluster with a given spec.
@@ -166,10 +137,7 @@ impl Story {
             "metadata": {"name": name}, "spec": spec,
         });
         let cluster = serde_json::from_value(cluster).unwrap();
-        self.clusters()
-            .create(&PostParams::default(), &cluster)
-            .await
-            .unwrap()
+        self.clusters().create(&PostParams::default(), &cluster).await.unwrap()
     }
 
     /// Creates a LocalCluster with a given spec.
@@ -179,28 +147,19 @@ impl Story {
             "metadata": {"name": name}, "spec": spec,
         });
         let local = serde_json::from_value(local).unwrap();
-        self.locals()
-            .create(&PostParams::default(), &local)
-            .await
-            .unwrap()
+        self.locals().create(&PostParams::default(), &local).await.unwrap()
     }
 
     /// Creates an object of a generic kind.
     pub async fn create_generic(&self, kind: &str, name: &str, spec: Value) -> DynamicObject {
         let object = DynamicObject::new(name, &generic::resource(kind)).data(json!({ "spec": spec }));
-        self.generics(kind)
-            .create(&PostParams::default(), &object)
-            .await
-            .unwrap()
+        self.generics(kind).create(&PostParams::default(), &object).await.unwrap()
     }
 
     /// Sets the status of an object of a generic kind.
     pub async fn set_generic_status(&self, kind: &str, name: &str, status: Value) {
         let patch = kube::api::Patch::Merge(json!({ "status": status }));
-        self.generics(kind)
-            .patch_status(name, &kube::api::PatchParams::default(), &patch)
-            .await
-            .unwrap();
+        self.generics(kind).patch_status(name, &kube::api::PatchParams::default(), &patch).await.unwrap();
     }
 
     /// Waits for a Cluster's phase.

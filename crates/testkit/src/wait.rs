@@ -37,16 +37,14 @@ where
             }
         }
     };
-    match tokio::time::timeout(limit, wait).await {
-        Ok(state) => state,
-        Err(_) => {
-            let mut value = serde_json::to_value(&last).unwrap();
-            if let Some(metadata) = value.get_mut("metadata").and_then(|it| it.as_object_mut()) {
-                metadata.remove("managedFields");
-            }
-            panic!("{name} is not {what} within {limit:?}; last seen: {value:#}");
-        }
+    if let Ok(state) = tokio::time::timeout(limit, wait).await {
+        return state;
     }
+    let mut value = serde_json::to_value(&last).unwrap();
+    if let Some(metadata) = value.get_mut("metadata").and_then(|it| it.as_object_mut()) {
+        metadata.remove("managedFields");
+    }
+    panic!("{name} is not {what} within {limit:?}; last seen: {value:#}");
 }
 
 /// Waits until an object is there and satisfies a condition.
@@ -60,9 +58,7 @@ pub async fn until_is<K>(
 where
     K: Resource + Clone + DeserializeOwned + Serialize + Debug + Send + 'static,
 {
-    until(api, name, what, limit, |object| object.is_some_and(&condition))
-        .await
-        .unwrap()
+    until(api, name, what, limit, |object| object.is_some_and(&condition)).await.unwrap()
 }
 
 /// Waits until an object is gone.

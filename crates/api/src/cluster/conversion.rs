@@ -43,24 +43,14 @@ pub enum ConversionError {
 
 impl ConversionError {
     fn invalid(reason: String) -> Self {
-        Self::InvalidValue {
-            path: String::new(),
-            reason,
-        }
+        Self::InvalidValue { path: String::new(), reason }
     }
 
     fn within(self, parent: &str) -> Self {
         match self {
             Self::InvalidValue { path, reason } => {
-                let separator = if path.is_empty() || path.starts_with('[') {
-                    ""
-                } else {
-                    "."
-                };
-                Self::InvalidValue {
-                    path: format!("{parent}{separator}{path}"),
-                    reason,
-                }
+                let separator = if path.is_empty() || path.starts_with('[') { "" } else { "." };
+                Self::InvalidValue { path: format!("{parent}{separator}{path}"), reason }
             }
             other => other,
         }
@@ -88,9 +78,7 @@ pub fn to_v1beta2(object: Value) -> Result<Value, ConversionError> {
         return Ok(object.into());
     }
     let mut metadata = take_metadata(&mut object);
-    let remembered = metadata
-        .take_annotation(CONVERSION_DATA)
-        .and_then(|text| remembered_body(&text));
+    let remembered = metadata.take_annotation(CONVERSION_DATA).and_then(|text| remembered_body(&text));
     metadata.take_annotation(V1BETA1_DATA);
     let kind = take_type(&mut object);
 
@@ -99,11 +87,7 @@ pub fn to_v1beta2(object: Value) -> Result<Value, ConversionError> {
     if let Some(remembered) = remembered
         && let Ok(canonical) = mapping::to_v1beta1(remembered.clone(), None).and_then(mapping::to_v1beta2)
     {
-        restore(
-            changes::diff(&canonical, &remembered),
-            &mut new,
-            mapping::is_v1beta2,
-        );
+        restore(changes::diff(&canonical, &remembered), &mut new, mapping::is_v1beta2);
     }
 
     mapping::complete(&mut old);
@@ -124,9 +108,7 @@ pub fn to_v1beta1(object: Value, versions: &dyn ReferenceVersions) -> Result<Val
         return Ok(object.into());
     }
     let mut metadata = take_metadata(&mut object);
-    let lost = metadata
-        .take_annotation(V1BETA1_DATA)
-        .and_then(|text| serde_json::from_str(&text).ok());
+    let lost = metadata.take_annotation(V1BETA1_DATA).and_then(|text| serde_json::from_str(&text).ok());
     if let Ok(text) = serde_json::to_string(&object) {
         metadata.annotate(CONVERSION_DATA, text);
     }
@@ -155,10 +137,9 @@ fn restore(changes: Vec<Change>, body: &mut Value, is_readable: impl Fn(&Value) 
 
 fn set_version(reference: &mut Map<String, Value>, versions: &dyn ReferenceVersions) {
     let text = |field| reference.get(field).and_then(Value::as_str);
-    let (Some((group, _)), Some(kind)) = (
-        text("apiVersion").and_then(|version| version.split_once('/')),
-        text("kind"),
-    ) else {
+    let (Some((group, _)), Some(kind)) =
+        (text("apiVersion").and_then(|version| version.split_once('/')), text("kind"))
+    else {
         return;
     };
     if let Some(version) = versions.version(group, kind) {
@@ -174,10 +155,7 @@ enum Version {
 }
 
 fn version(object: &Map<String, Value>) -> Result<Version, ConversionError> {
-    let api_version = object
-        .get("apiVersion")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
+    let api_version = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
     match api_version.split_once('/') {
         Some((CORE_GROUP, "v1beta1")) => Ok(Version::V1Beta1),
         Some((CORE_GROUP, "v1beta2")) => Ok(Version::V1Beta2),
@@ -222,19 +200,13 @@ struct Metadata(Value);
 
 fn take_metadata(object: &mut Map<String, Value>) -> Metadata {
     Metadata(
-        object
-            .remove("metadata")
-            .filter(|metadata| !metadata.is_null())
-            .unwrap_or_else(|| Map::new().into()),
+        object.remove("metadata").filter(|metadata| !metadata.is_null()).unwrap_or_else(|| Map::new().into()),
     )
 }
 
 impl Metadata {
     fn namespace(&self) -> Option<&str> {
-        self.0
-            .get("namespace")
-            .and_then(Value::as_str)
-            .filter(|namespace| !namespace.is_empty())
+        self.0.get("namespace").and_then(Value::as_str).filter(|namespace| !namespace.is_empty())
     }
 
     fn annotate(&mut self, name: &str, value: String) {

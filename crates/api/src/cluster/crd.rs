@@ -12,21 +12,15 @@ use crate::crd::{Conversion, merge};
 const MAX_NAME_LENGTH: i64 = 63;
 
 /// The webhook of a core manager that runs in the cluster, under the name that upstream gives it.
-pub const WEBHOOK_SERVICE: Conversion<'static> = Conversion::Service {
-    namespace: "capi-system",
-    name: "capi-webhook-service",
-};
+pub const WEBHOOK_SERVICE: Conversion<'static> =
+    Conversion::Service { namespace: "capi-system", name: "capi-webhook-service" };
 
 /// The CRD with both versions; v1beta1 is served only where somebody converts.
 pub fn crd(conversion: Conversion<'_>) -> CustomResourceDefinition {
     let mut crd = merge(v1beta1::Cluster::crd(), v1beta2::Cluster::crd(), conversion);
     for version in &mut crd.spec.versions {
         let storage = version.storage;
-        if let Some(schema) = version
-            .schema
-            .as_mut()
-            .and_then(|schema| schema.open_api_v3_schema.as_mut())
-        {
+        if let Some(schema) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) {
             limit_name(schema);
             // The derive makes `spec` required everywhere; v1beta1 has always accepted objects without.
             if !storage {
@@ -40,9 +34,7 @@ pub fn crd(conversion: Conversion<'_>) -> CustomResourceDefinition {
 /// The schema of one version.
 pub(super) fn schema<K: CustomResourceExt>() -> JSONSchemaProps {
     let version = K::crd().spec.versions.pop();
-    version
-        .and_then(|version| version.schema?.open_api_v3_schema)
-        .unwrap_or_default()
+    version.and_then(|version| version.schema?.open_api_v3_schema).unwrap_or_default()
 }
 
 fn limit_name(root: &mut JSONSchemaProps) {

@@ -77,9 +77,7 @@ impl<'a> Aggregate<'a> {
         let mut judged: Vec<Judged<'_>> = sources
             .iter()
             .map(|source| {
-                let condition = source
-                    .condition
-                    .unwrap_or_else(|| not_yet_reported(self.source, &missing));
+                let condition = source.condition.unwrap_or_else(|| not_yet_reported(self.source, &missing));
                 Judged {
                     priority: Priority::of(condition.status, self.source_polarity),
                     condition,
@@ -93,20 +91,14 @@ impl<'a> Aggregate<'a> {
             .iter()
             .map(|judged| judged.priority)
             .min()
-            .ok_or_else(|| MergeError::Nothing {
-                target: self.target.to_owned(),
-            })?;
+            .ok_or_else(|| MergeError::Nothing { target: self.target.to_owned() })?;
         judged.retain(|judged| match judged.priority {
             Priority::Info => worst == Priority::Info && !judged.condition.message.is_empty(),
             Priority::Issue | Priority::Unknown => true,
         });
         judged.sort_by_key(|judged| (judged.priority, judged.condition.since, judged.kind, judged.name));
-        Ok(Report::new(
-            self.target,
-            worst.status(self.target_polarity),
-            self.reasons.of(worst),
-        )
-        .with_message(who_says_what(&judged)))
+        Ok(Report::new(self.target, worst.status(self.target_polarity), self.reasons.of(worst))
+            .with_message(who_says_what(&judged)))
     }
 }
 
@@ -128,14 +120,7 @@ fn who_says_what(judged: &[Judged<'_>]) -> String {
     let mut goes_first: BTreeSet<&str> = BTreeSet::new();
     let mut control_plane_machines: BTreeSet<&str> = BTreeSet::new();
     let mut names_by_kind: BTreeMap<&str, BTreeMap<&str, Vec<&str>>> = BTreeMap::new();
-    for Judged {
-        priority,
-        condition,
-        kind,
-        name,
-        is_control_plane_machine,
-    } in judged
-    {
+    for Judged { priority, condition, kind, name, is_control_plane_machine } in judged {
         let message = condition.message;
         let heaviest = priority_of.entry(message).or_insert(*priority);
         *heaviest = (*heaviest).min(*priority);
@@ -143,12 +128,7 @@ fn who_says_what(judged: &[Judged<'_>]) -> String {
             goes_first.insert(message);
             control_plane_machines.insert(name);
         }
-        names_by_kind
-            .entry(kind)
-            .or_default()
-            .entry(message)
-            .or_default()
-            .push(name);
+        names_by_kind.entry(kind).or_default().entry(message).or_default().push(name);
     }
 
     let mut lines = Vec::new();
@@ -160,12 +140,7 @@ fn who_says_what(judged: &[Judged<'_>]) -> String {
             .map(|(message, names)| (message, priority_of[message], names))
             .collect();
         groups.sort_by_cached_key(|(message, priority, names)| {
-            (
-                !goes_first.contains(message),
-                *priority,
-                Reverse(names.len()),
-                names.join(","),
-            )
+            (!goes_first.contains(message), *priority, Reverse(names.len()), names.join(","))
         });
 
         let mut others: BTreeMap<Priority, usize> = BTreeMap::new();
@@ -180,11 +155,7 @@ fn who_says_what(judged: &[Judged<'_>]) -> String {
             lines.push(match names.split_at_checked(MAX_NAMES) {
                 _ if names.len() == 1 => format!("* {kind} {}:{message}", names.join(", ")),
                 Some((first, rest)) if !rest.is_empty() => {
-                    format!(
-                        "* {kinds} {}, ... ({} more):{message}",
-                        first.join(", "),
-                        rest.len()
-                    )
+                    format!("* {kinds} {}, ... ({} more):{message}", first.join(", "), rest.len())
                 }
                 _ => format!("* {kinds} {}:{message}", names.join(", ")),
             });
@@ -247,11 +218,7 @@ mod tests {
         // The objects are called 0, 1, 2, ... in this order.
         for (what, reported, expected) in [
             ("one issue", "False m1; True ok", issue("* Thing 0: m1")),
-            (
-                "of three objects",
-                "False m1; False m1; False m1; True ok",
-                issue("* Things 0, 1, 2: m1"),
-            ),
+            ("of three objects", "False m1; False m1; False m1; True ok", issue("* Things 0, 1, 2: m1")),
             (
                 "of five objects",
                 "False m1; False m1; False m1; False m1; False m1; True ok",
@@ -308,10 +275,8 @@ mod tests {
                 issue("* Thing 0: m1\n* Thing 1: Condition Ready not yet reported"),
             ),
         ] {
-            let named = reported
-                .split("; ")
-                .enumerate()
-                .map(|(index, reported)| format!("Thing/{index}={reported}"));
+            let named =
+                reported.split("; ").enumerate().map(|(index, reported)| format!("Thing/{index}={reported}"));
             let objects = named.collect::<Vec<_>>().join("; ");
             let (status, reason, message) = merge(Aggregate::new("Ready").to("ThingsReady"), &objects);
             assert_eq!((status, reason.as_str(), message.as_str()), expected, "{what}");
@@ -362,30 +327,11 @@ mod tests {
     #[test]
     fn the_result_has_polarity_and_reasons() {
         let scaling = Aggregate::new("ScalingUp").polarity(Polarity::Negative);
-        let named = scaling.reasons(Reasons {
-            issue: "bad",
-            unknown: "unknown",
-            info: "good",
-        });
+        let named = scaling.reasons(Reasons { issue: "bad", unknown: "unknown", info: "good" });
         for (what, aggregate, objects, expected) in [
-            (
-                "negative",
-                scaling,
-                "Set/s=True m; Set/t=False",
-                (True, "IssuesReported", "* Set s: m"),
-            ),
-            (
-                "with reasons",
-                named,
-                "Set/s=True m; Set/t=False",
-                (True, "bad", "* Set s: m"),
-            ),
-            (
-                "nothing wrong",
-                named,
-                "Set/s=False m; Set/t=False",
-                (False, "good", "* Set s: m"),
-            ),
+            ("negative", scaling, "Set/s=True m; Set/t=False", (True, "IssuesReported", "* Set s: m")),
+            ("with reasons", named, "Set/s=True m; Set/t=False", (True, "bad", "* Set s: m")),
+            ("nothing wrong", named, "Set/s=False m; Set/t=False", (False, "good", "* Set s: m")),
             (
                 "to positive",
                 named.target_polarity(Polarity::Positive),
@@ -396,12 +342,7 @@ mod tests {
             let (status, reason, message) = merge(aggregate, objects);
             assert_eq!((status, reason.as_str(), message.as_str()), expected, "{what}");
         }
-        assert_eq!(
-            scaling.to("X").merge(&[]),
-            Err(MergeError::Nothing {
-                target: "X".to_owned()
-            })
-        );
+        assert_eq!(scaling.to("X").merge(&[]), Err(MergeError::Nothing { target: "X".to_owned() }));
     }
 
     proptest! {

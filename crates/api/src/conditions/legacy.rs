@@ -106,9 +106,7 @@ pub fn set(conditions: &mut Vec<LegacyCondition>, report: Report, now: Timestamp
         reason: report.reason,
         message: report.message,
     };
-    let existing = conditions
-        .iter_mut()
-        .find(|condition| condition.type_ == next.type_);
+    let existing = conditions.iter_mut().find(|condition| condition.type_ == next.type_);
     if let Some(condition) = existing {
         let is_same = condition.status == next.status
             && condition.severity == next.severity
@@ -150,14 +148,7 @@ pub fn compare(a: &str, b: &str) -> Ordering {
 pub fn read(object: &Value) -> Vec<Report> {
     ["/status/deprecated/v1beta1/conditions", "/status/conditions"]
         .into_iter()
-        .find_map(|pointer| {
-            object
-                .pointer(pointer)?
-                .as_array()?
-                .iter()
-                .map(read_entry)
-                .collect()
-        })
+        .find_map(|pointer| object.pointer(pointer)?.as_array()?.iter().map(read_entry).collect())
         .unwrap_or_default()
 }
 
@@ -186,10 +177,7 @@ fn read_entry(entry: &Value) -> Option<Report> {
 /// Another object's `Ready`, as it is, under another type; nothing where it does not report it.
 pub fn mirror(source: &[Report], target: &str) -> Option<Report> {
     let ready = source.iter().find(|report| report.type_ == READY)?;
-    Some(Report {
-        type_: target.to_owned(),
-        ..ready.clone()
-    })
+    Some(Report { type_: target.to_owned(), ..ready.clone() })
 }
 
 /// `Ready` as the summary of those of the given types that are there; nothing where none is.
@@ -245,10 +233,7 @@ mod tests {
     #[test]
     fn ready_comes_first() {
         let conditions = list(["b", "a", "Ready", "A"].map(Report::holds), 1);
-        let types: Vec<&str> = conditions
-            .iter()
-            .map(|condition| condition.type_.as_str())
-            .collect();
+        let types: Vec<&str> = conditions.iter().map(|condition| condition.type_.as_str()).collect();
         assert_eq!(types, ["Ready", "A", "a", "b"]);
     }
 
@@ -257,74 +242,19 @@ mod tests {
         let before = Report::fails("Foo", Severity::Info, "Before", "before");
         for (what, report, changes, at) in [
             ("nothing", before.clone(), false, 100),
-            (
-                "nothing but a time of its own",
-                Report {
-                    since: Some(time(5)),
-                    ..before.clone()
-                },
-                false,
-                100,
-            ),
-            (
-                "the status",
-                Report {
-                    status: ConditionStatus::Unknown,
-                    ..before.clone()
-                },
-                true,
-                200,
-            ),
-            (
-                "the severity",
-                Report {
-                    severity: "Error".to_owned(),
-                    ..before.clone()
-                },
-                true,
-                200,
-            ),
-            (
-                "the reason",
-                Report {
-                    reason: "After".to_owned(),
-                    ..before.clone()
-                },
-                true,
-                200,
-            ),
-            (
-                "the message",
-                Report {
-                    message: "after".to_owned(),
-                    ..before.clone()
-                },
-                true,
-                200,
-            ),
-            (
-                "the status, since then",
-                Report {
-                    since: Some(time(5)),
-                    ..Report::holds("Foo")
-                },
-                true,
-                200,
-            ),
+            ("nothing but a time of its own", Report { since: Some(time(5)), ..before.clone() }, false, 100),
+            ("the status", Report { status: ConditionStatus::Unknown, ..before.clone() }, true, 200),
+            ("the severity", Report { severity: "Error".to_owned(), ..before.clone() }, true, 200),
+            ("the reason", Report { reason: "After".to_owned(), ..before.clone() }, true, 200),
+            ("the message", Report { message: "after".to_owned(), ..before.clone() }, true, 200),
+            ("the status, since then", Report { since: Some(time(5)), ..Report::holds("Foo") }, true, 200),
         ] {
             let mut conditions = list([before.clone()], 100);
             assert_eq!(set(&mut conditions, report, time(200)), changes, "{what}");
             assert_eq!(conditions[0].last_transition_time.0, time(at), "{what}");
         }
         let mut conditions = Vec::new();
-        assert!(set(
-            &mut conditions,
-            Report {
-                since: Some(time(5)),
-                ..before
-            },
-            time(200)
-        ));
+        assert!(set(&mut conditions, Report { since: Some(time(5)), ..before }, time(200)));
         assert_eq!(conditions[0].last_transition_time.0, time(5));
     }
 
@@ -339,14 +269,8 @@ mod tests {
         let bare = json!([{"type": "Ready", "status": "True"}]);
         for (status, expected) in [
             (json!({"conditions": [full]}), vec![expected.clone()]),
-            (
-                json!({"conditions": bare, "deprecated": {"v1beta1": {"conditions": [full]}}}),
-                vec![expected],
-            ),
-            (
-                json!({"conditions": bare, "deprecated": {"v1beta1": {"conditions": []}}}),
-                vec![],
-            ),
+            (json!({"conditions": bare, "deprecated": {"v1beta1": {"conditions": [full]}}}), vec![expected]),
+            (json!({"conditions": bare, "deprecated": {"v1beta1": {"conditions": []}}}), vec![]),
             (
                 json!({"conditions": bare, "deprecated": {"v1beta1": {"conditions": null}}}),
                 vec![Report::holds("Ready")],
@@ -360,10 +284,7 @@ mod tests {
                 vec![Report::unknown("Ready", "", "")],
             ),
             (json!({"conditions": [{"type": "Ready", "status": true}]}), vec![]),
-            (
-                json!({"conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "x"}]}),
-                vec![],
-            ),
+            (json!({"conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "x"}]}), vec![]),
             (json!({}), vec![]),
         ] {
             assert_eq!(read(&json!({"status": status})), expected, "{status}");
@@ -373,18 +294,9 @@ mod tests {
 
     #[test]
     fn ready_is_mirrored_as_it_is() {
-        let ready = Report {
-            since: Some(time(5)),
-            ..Report::fails("Ready", Severity::Error, "Foo", "m")
-        };
+        let ready = Report { since: Some(time(5)), ..Report::fails("Ready", Severity::Error, "Foo", "m") };
         let mirrored = mirror(&[Report::holds("Other"), ready.clone()], "InfrastructureReady");
-        assert_eq!(
-            mirrored,
-            Some(Report {
-                type_: "InfrastructureReady".to_owned(),
-                ..ready
-            })
-        );
+        assert_eq!(mirrored, Some(Report { type_: "InfrastructureReady".to_owned(), ..ready }));
         assert_eq!(mirror(&[Report::holds("Other")], "InfrastructureReady"), None);
     }
 
@@ -395,41 +307,19 @@ mod tests {
         let info = || Report::fails("Info", Severity::Info, "RI", "mi");
         let warning = || Report::fails("Warning", Severity::Warning, "RW", "mw");
         let error = || Report::fails("Error", Severity::Error, "RE", "me");
-        let odd = || Report {
-            severity: "Odd".to_owned(),
-            ..Report::fails("Odd", Severity::Info, "RO", "mo")
-        };
+        let odd =
+            || Report { severity: "Odd".to_owned(), ..Report::fails("Odd", Severity::Info, "RO", "mo") };
         let all = ["Odd", "Unknown", "Good", "Info", "Warning", "Error"];
-        let ready = |report: Report| {
-            Some(Report {
-                type_: "Ready".to_owned(),
-                ..report
-            })
-        };
+        let ready = |report: Report| Some(Report { type_: "Ready".to_owned(), ..report });
         for (what, reports, types, expected) in [
-            (
-                "error",
-                vec![unknown(), good(), info(), warning(), error()],
-                &all[..],
-                ready(error()),
-            ),
-            (
-                "warning",
-                vec![unknown(), good(), info(), warning()],
-                &all[..],
-                ready(warning()),
-            ),
+            ("error", vec![unknown(), good(), info(), warning(), error()], &all[..], ready(error())),
+            ("warning", vec![unknown(), good(), info(), warning()], &all[..], ready(warning())),
             ("info", vec![unknown(), good(), info()], &all[..], ready(info())),
             ("true", vec![odd(), unknown(), good()], &all[..], ready(good())),
             ("unknown", vec![odd(), unknown()], &all[..], ready(unknown())),
             ("odd", vec![odd()], &all[..], ready(odd())),
             ("nothing", vec![], &all[..], None),
-            (
-                "only what is listed",
-                vec![good(), error()],
-                &["Good"][..],
-                ready(good()),
-            ),
+            ("only what is listed", vec![good(), error()], &["Good"][..], ready(good())),
             ("not itself", vec![Report::holds("Ready")], &["Ready"][..], None),
         ] {
             assert_eq!(summary(&list(reports, 1), types), expected, "{what}");
@@ -445,11 +335,9 @@ mod tests {
             ],
             1,
         );
-        for (types, reason) in [
-            (["Foo", "Bar"], "RFoo"),
-            (["Bar", "Foo"], "RBar"),
-            (["Missing", "Foo"], "RFoo"),
-        ] {
+        for (types, reason) in
+            [(["Foo", "Bar"], "RFoo"), (["Bar", "Foo"], "RBar"), (["Missing", "Foo"], "RFoo")]
+        {
             assert_eq!(summary(&conditions, &types).unwrap().reason, reason);
         }
     }
@@ -462,10 +350,7 @@ mod tests {
                     "False" => ConditionStatus::False,
                     _ => ConditionStatus::Unknown,
                 };
-                Report {
-                    severity,
-                    ..Report::new(type_, status, reason, "")
-                }
+                Report { severity, ..Report::new(type_, status, reason, "") }
             },
         )
     }

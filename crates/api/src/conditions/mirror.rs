@@ -28,12 +28,7 @@ pub struct Mirror<'a> {
 impl<'a> Mirror<'a> {
     /// Mirrors the condition of this type under the same type.
     pub const fn of(source: &'a str) -> Self {
-        Self {
-            source,
-            target: source,
-            reason_if_true: None,
-            fallback: None,
-        }
+        Self { source, target: source, reason_if_true: None, fallback: None }
     }
 
     /// The type that the mirror gets.
@@ -76,10 +71,7 @@ impl<'a> Mirror<'a> {
             }
         };
         if let Some(report) = found {
-            let mut mirror = Report {
-                type_: self.target.to_owned(),
-                ..report.clone()
-            };
+            let mut mirror = Report { type_: self.target.to_owned(), ..report.clone() };
             if let Some(reason) = self.reason_if_true
                 && mirror.status == ConditionStatus::True
                 && mirror.reason == reason::NO_REASON_REPORTED
@@ -112,40 +104,18 @@ mod tests {
     #[test]
     fn a_condition_is_mirrored() {
         let since: Timestamp = "2024-05-06T07:08:09Z".parse().unwrap();
-        let good = Report::new("Ready", true, "AllGood")
-            .with_message("We are good")
-            .with_since(since);
+        let good = Report::new("Ready", true, "AllGood").with_message("We are good").with_since(since);
         let other = Report::new("Other", false, "R");
         let no_reason = Report::new("Ready", true, "NoReasonReported");
         let bad_no_reason = Report::new("Ready", false, "NoReasonReported");
-        let mirror = Mirror::of("Ready")
-            .to("InfrastructureReady")
-            .reason_if_true("Ready");
+        let mirror = Mirror::of("Ready").to("InfrastructureReady").reason_if_true("Ready");
         let waiting = mirror.clone().or_else(false, "NotReady", "not yet");
         let provisioned = mirror.clone().or_else(true, "Ready", "");
-        let renamed = |report: &Report| Report {
-            type_: "InfrastructureReady".to_owned(),
-            ..report.clone()
-        };
+        let renamed = |report: &Report| Report { type_: "InfrastructureReady".to_owned(), ..report.clone() };
         for (what, mirror, source, expected) in [
-            (
-                "under its own type",
-                Mirror::of("Ready"),
-                vec![other.clone(), good.clone()],
-                good.clone(),
-            ),
-            (
-                "under another type",
-                mirror.clone(),
-                vec![good.clone()],
-                renamed(&good),
-            ),
-            (
-                "not the fallback",
-                waiting.clone(),
-                vec![good.clone()],
-                renamed(&good),
-            ),
+            ("under its own type", Mirror::of("Ready"), vec![other.clone(), good.clone()], good.clone()),
+            ("under another type", mirror.clone(), vec![good.clone()], renamed(&good)),
+            ("not the fallback", waiting.clone(), vec![good.clone()], renamed(&good)),
             (
                 "a reason for what is True",
                 mirror.clone(),
@@ -158,12 +128,7 @@ mod tests {
                 vec![bad_no_reason.clone()],
                 renamed(&bad_no_reason),
             ),
-            (
-                "no reason unless asked",
-                Mirror::of("Ready"),
-                vec![no_reason.clone()],
-                no_reason,
-            ),
+            ("no reason unless asked", Mirror::of("Ready"), vec![no_reason.clone()], no_reason),
             (
                 "nothing yet",
                 mirror,
@@ -177,12 +142,7 @@ mod tests {
                 vec![other],
                 Report::new("InfrastructureReady", false, "NotReady").with_message("not yet"),
             ),
-            (
-                "the good fallback",
-                provisioned,
-                vec![],
-                Report::new("InfrastructureReady", true, "Ready"),
-            ),
+            ("the good fallback", provisioned, vec![], Report::new("InfrastructureReady", true, "Ready")),
         ] {
             assert_eq!(mirror.apply(&Ok(source)), expected, "{what}");
         }
@@ -191,9 +151,7 @@ mod tests {
     #[test]
     fn a_malformed_source_is_told() {
         let object = json!({"kind": "Foo", "status": {"conditions": [{"type": "Ready"}]}});
-        let report = Mirror::of("Ready")
-            .or_else(true, "Ready", "")
-            .apply(&read(&object));
+        let report = Mirror::of("Ready").or_else(true, "Ready", "").apply(&read(&object));
         assert_eq!(
             report,
             Report::new("Ready", UNKNOWN, "InvalidConditionReported").with_message(

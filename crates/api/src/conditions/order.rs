@@ -53,9 +53,7 @@ pub fn compare(a: &str, b: &str) -> Ordering {
 
 fn rank(type_: &str) -> usize {
     let position = |list: &[&str]| list.iter().position(|listed| *listed == type_);
-    position(&FIRST)
-        .or_else(|| position(&LAST).map(|at| FIRST.len() + 1 + at))
-        .unwrap_or(FIRST.len())
+    position(&FIRST).or_else(|| position(&LAST).map(|at| FIRST.len() + 1 + at)).unwrap_or(FIRST.len())
 }
 
 #[cfg(test)]
@@ -66,31 +64,12 @@ mod tests {
 
     #[test]
     fn listed_types_come_first_and_last() {
-        let mut types = vec![
-            "Deleting",
-            "B",
-            "Available",
-            "A",
-            "Paused",
-            "Ready",
-            "C!",
-            "example.com/Gate",
-            "ScalingUp",
-        ];
+        let mut types =
+            vec!["Deleting", "B", "Available", "A", "Paused", "Ready", "C!", "example.com/Gate", "ScalingUp"];
         types.sort_by(|a, b| compare(a, b));
         assert_eq!(
             types,
-            [
-                "Available",
-                "Ready",
-                "ScalingUp",
-                "A",
-                "B",
-                "C!",
-                "example.com/Gate",
-                "Paused",
-                "Deleting"
-            ]
+            ["Available", "Ready", "ScalingUp", "A", "B", "C!", "example.com/Gate", "Paused", "Deleting"]
         );
     }
 

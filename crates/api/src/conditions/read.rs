@@ -113,10 +113,7 @@ impl Entry<'_> {
 
     fn required(&self, field: &str) -> Result<&str, ReadError> {
         match self.text(field)? {
-            "" => Err(ReadError::Missing {
-                kind: self.kind.to_owned(),
-                path: self.path_of(field),
-            }),
+            "" => Err(ReadError::Missing { kind: self.kind.to_owned(), path: self.path_of(field) }),
             text => Ok(text),
         }
     }
@@ -157,20 +154,11 @@ mod tests {
         let old = json!([{"type": "Old", "status": "True"}]);
         let new = json!([{"type": "New", "status": "True"}]);
         for (status, expected) in [
-            (
-                json!({"conditions": old, "v1beta2": {"conditions": new}}),
-                vec!["New"],
-            ),
+            (json!({"conditions": old, "v1beta2": {"conditions": new}}), vec!["New"]),
             (json!({"conditions": old, "v1beta2": {"conditions": []}}), vec![]),
-            (
-                json!({"conditions": old, "v1beta2": {"conditions": null}}),
-                vec!["Old"],
-            ),
+            (json!({"conditions": old, "v1beta2": {"conditions": null}}), vec!["Old"]),
             (json!({"conditions": old, "v1beta2": {}}), vec!["Old"]),
-            (
-                json!({"conditions": old, "deprecated": {"v1beta1": {"conditions": new}}}),
-                vec!["Old"],
-            ),
+            (json!({"conditions": old, "deprecated": {"v1beta1": {"conditions": new}}}), vec!["Old"]),
             (json!({"conditions": "nonsense"}), vec![]),
             (json!({}), vec![]),
             (json!(null), vec![]),
@@ -189,14 +177,9 @@ mod tests {
             (
                 json!({"type": "Ready", "status": "False", "reason": "Foo", "message": "m", "observedGeneration": 3,
                     "lastTransitionTime": "2024-05-06T07:08:09Z", "severity": "Info"}),
-                Report::new("Ready", false, "Foo")
-                    .with_message("m")
-                    .with_since(since),
+                Report::new("Ready", false, "Foo").with_message("m").with_since(since),
             ),
-            (
-                json!({"type": "Ready", "status": "True"}),
-                Report::new("Ready", true, "NoReasonReported"),
-            ),
+            (json!({"type": "Ready", "status": "True"}), Report::new("Ready", true, "NoReasonReported")),
             (
                 json!({"type": "Ready", "status": "Unknown", "reason": "", "message": null, "lastTransitionTime": ""}),
                 Report::new("Ready", ConditionStatus::Unknown, "NoReasonReported"),

@@ -20,10 +20,7 @@ pub fn set(conditions: &mut Vec<Condition>, report: Report, generation: Option<i
         reason: report.reason,
         message: report.message,
     };
-    match conditions
-        .iter_mut()
-        .find(|condition| condition.type_ == next.type_)
-    {
+    match conditions.iter_mut().find(|condition| condition.type_ == next.type_) {
         Some(condition) => {
             if condition.status == next.status {
                 next.last_transition_time = condition.last_transition_time.clone();
@@ -69,10 +66,7 @@ pub fn is_unknown(conditions: &[Condition], type_: &str) -> bool {
 /// The wire has no fractions of a second; keeping them would make a list differ from what is read back.
 pub(super) fn whole_seconds(time: Timestamp) -> Timestamp {
     let second = time.as_nanosecond().div_euclid(1_000_000_000);
-    i64::try_from(second)
-        .ok()
-        .and_then(|second| Timestamp::from_second(second).ok())
-        .unwrap_or(time)
+    i64::try_from(second).ok().and_then(|second| Timestamp::from_second(second).ok()).unwrap_or(time)
 }
 
 #[cfg(test)]
@@ -94,18 +88,12 @@ mod tests {
     }
 
     fn types(conditions: &[Condition]) -> Vec<&str> {
-        conditions
-            .iter()
-            .map(|condition| condition.type_.as_str())
-            .collect()
+        conditions.iter().map(|condition| condition.type_.as_str()).collect()
     }
 
     #[test]
     fn a_new_condition_gets_its_place_generation_and_time() {
-        let mut conditions = list(
-            [Report::new("Bar", true, "R"), Report::new("Zzz", true, "R")],
-            100,
-        );
+        let mut conditions = list([Report::new("Bar", true, "R"), Report::new("Zzz", true, "R")], 100);
         assert!(set(
             &mut conditions,
             Report::new("Foo", true, "FooReason").with_message("m"),
@@ -131,36 +119,12 @@ mod tests {
         let before = Report::new("Foo", true, "Before").with_message("before");
         for (what, report, generation, changes, at) in [
             ("nothing", before.clone(), Some(1), false, 100),
-            (
-                "nothing but a time of its own",
-                before.clone().with_since(time(5)),
-                Some(1),
-                false,
-                100,
-            ),
-            (
-                "the reason",
-                Report::new("Foo", true, "After").with_message("before"),
-                Some(1),
-                true,
-                100,
-            ),
-            (
-                "the message",
-                before.clone().with_message("after"),
-                Some(1),
-                true,
-                100,
-            ),
+            ("nothing but a time of its own", before.clone().with_since(time(5)), Some(1), false, 100),
+            ("the reason", Report::new("Foo", true, "After").with_message("before"), Some(1), true, 100),
+            ("the message", before.clone().with_message("after"), Some(1), true, 100),
             ("the generation", before.clone(), Some(2), true, 100),
             ("no generation", before.clone(), None, true, 100),
-            (
-                "the status",
-                Report::new("Foo", false, "Before").with_message("before"),
-                Some(1),
-                true,
-                200,
-            ),
+            ("the status", Report::new("Foo", false, "Before").with_message("before"), Some(1), true, 200),
             (
                 "the status, since then",
                 Report::new("Foo", false, "Before").with_since(time(5)),
@@ -170,11 +134,7 @@ mod tests {
             ),
         ] {
             let mut conditions = list([before.clone()], 100);
-            assert_eq!(
-                set(&mut conditions, report.clone(), generation, time(200)),
-                changes,
-                "{what}"
-            );
+            assert_eq!(set(&mut conditions, report.clone(), generation, time(200)), changes, "{what}");
             assert_eq!(conditions[0].last_transition_time.0, time(at), "{what}");
             assert_eq!(
                 (&conditions[0].reason, &conditions[0].message),
@@ -191,20 +151,9 @@ mod tests {
         let long_ago: Timestamp = "1969-12-31T23:59:58.5Z".parse().unwrap();
         let mut conditions = Vec::new();
         set(&mut conditions, Report::new("Now", true, "R"), None, half_past);
-        set(
-            &mut conditions,
-            Report::new("Then", true, "R").with_since(long_ago),
-            None,
-            half_past,
-        );
-        assert_eq!(
-            conditions[0].last_transition_time.0.to_string(),
-            "2020-01-01T00:00:00Z"
-        );
-        assert_eq!(
-            conditions[1].last_transition_time.0.to_string(),
-            "1969-12-31T23:59:58Z"
-        );
+        set(&mut conditions, Report::new("Then", true, "R").with_since(long_ago), None, half_past);
+        assert_eq!(conditions[0].last_transition_time.0.to_string(), "2020-01-01T00:00:00Z");
+        assert_eq!(conditions[1].last_transition_time.0.to_string(), "1969-12-31T23:59:58Z");
     }
 
     #[test]
@@ -230,11 +179,8 @@ mod tests {
             ("U", (false, false, true)),
             ("Missing", (false, false, true)),
         ] {
-            let found = (
-                is_true(&conditions, type_),
-                is_false(&conditions, type_),
-                is_unknown(&conditions, type_),
-            );
+            let found =
+                (is_true(&conditions, type_), is_false(&conditions, type_), is_unknown(&conditions, type_));
             assert_eq!(found, expected, "{type_}");
         }
     }
@@ -248,15 +194,8 @@ mod tests {
     }
 
     fn report() -> impl Strategy<Value = Report> {
-        let type_ = prop::sample::select(vec![
-            "Available",
-            "Ready",
-            "Paused",
-            "Deleting",
-            "Foo",
-            "Bar",
-            "a/B",
-        ]);
+        let type_ =
+            prop::sample::select(vec!["Available", "Ready", "Paused", "Deleting", "Foo", "Bar", "a/B"]);
         let status = prop::sample::select(vec![
             ConditionStatus::True,
             ConditionStatus::False,

@@ -14,11 +14,7 @@ pub struct Input<'a> {
 impl<'a> Input<'a> {
     /// A condition of this polarity that the object should have; it counts as unknown while it is missing.
     pub const fn new(type_: &'a str, polarity: Polarity) -> Self {
-        Self {
-            type_,
-            polarity,
-            optional: false,
-        }
+        Self { type_, polarity, optional: false }
     }
 
     /// A condition that should be True.
@@ -68,13 +64,7 @@ pub struct Summary<'a> {
 impl<'a> Summary<'a> {
     /// Computes `target` from the inputs; the message names them in this order.
     pub fn new(target: &'a str, inputs: &'a [Input<'a>]) -> Self {
-        Self {
-            target,
-            inputs,
-            polarity: Polarity::default(),
-            reasons: Reasons::default(),
-            judge: None,
-        }
+        Self { target, inputs, polarity: Polarity::default(), reasons: Reasons::default(), judge: None }
     }
 
     /// The polarity of the result.
@@ -101,9 +91,7 @@ impl<'a> Summary<'a> {
     /// Merges an object's conditions.
     pub fn merge(&self, conditions: &[Condition]) -> Result<Report, MergeError> {
         if self.inputs.iter().any(|input| input.type_ == self.target) {
-            return Err(MergeError::Circular {
-                target: self.target.to_owned(),
-            });
+            return Err(MergeError::Circular { target: self.target.to_owned() });
         }
         let mut found: Vec<(usize, ConditionRef<'_>)> = conditions
             .iter()
@@ -121,17 +109,13 @@ impl<'a> Summary<'a> {
         }
         found.sort_by_key(|(place, condition)| (*place, condition.since));
 
-        let judged: Vec<(Priority, ConditionRef<'_>)> = found
-            .into_iter()
-            .map(|(_, condition)| (self.priority(condition), condition))
-            .collect();
+        let judged: Vec<(Priority, ConditionRef<'_>)> =
+            found.into_iter().map(|(_, condition)| (self.priority(condition), condition)).collect();
         let worst = judged
             .iter()
             .map(|(priority, _)| *priority)
             .min()
-            .ok_or_else(|| MergeError::Nothing {
-                target: self.target.to_owned(),
-            })?;
+            .ok_or_else(|| MergeError::Nothing { target: self.target.to_owned() })?;
         let message = judged
             .iter()
             .filter(|(priority, condition)| match priority {
@@ -144,10 +128,8 @@ impl<'a> Summary<'a> {
             })
             .collect::<Vec<_>>()
             .join("\n");
-        Ok(
-            Report::new(self.target, worst.status(self.polarity), self.reasons.of(worst))
-                .with_message(message),
-        )
+        Ok(Report::new(self.target, worst.status(self.polarity), self.reasons.of(worst))
+            .with_message(message))
     }
 
     fn place(&self, type_: &str) -> Option<usize> {
@@ -155,24 +137,15 @@ impl<'a> Summary<'a> {
     }
 
     fn any(&self, type_: &str, is_so: impl Fn(&Input<'_>) -> bool) -> bool {
-        self.inputs
-            .iter()
-            .any(|input| input.type_ == type_ && is_so(input))
+        self.inputs.iter().any(|input| input.type_ == type_ && is_so(input))
     }
 
     fn priority(&self, condition: ConditionRef<'_>) -> Priority {
-        self.judge
-            .as_ref()
-            .and_then(|judge| judge(condition))
-            .unwrap_or_else(|| {
-                let is_negative = self.any(condition.type_, |input| input.polarity == Polarity::Negative);
-                let polarity = if is_negative {
-                    Polarity::Negative
-                } else {
-                    Polarity::Positive
-                };
-                Priority::of(condition.status, polarity)
-            })
+        self.judge.as_ref().and_then(|judge| judge(condition)).unwrap_or_else(|| {
+            let is_negative = self.any(condition.type_, |input| input.polarity == Polarity::Negative);
+            let polarity = if is_negative { Polarity::Negative } else { Polarity::Positive };
+            Priority::of(condition.status, polarity)
+        })
     }
 }
 
@@ -187,11 +160,7 @@ mod tests {
     /// Inputs by type; those that begin with `!` are negative, those that end in `?` optional.
     fn inputs(types: &'static str) -> Vec<Input<'static>> {
         let input = |type_: &'static str| {
-            let polarity = if type_.starts_with('!') {
-                Polarity::Negative
-            } else {
-                Polarity::Positive
-            };
+            let polarity = if type_.starts_with('!') { Polarity::Negative } else { Polarity::Positive };
             match type_.strip_suffix('?') {
                 Some(type_) => Input::new(type_, polarity).optional(),
                 None => Input::new(type_, polarity),
@@ -210,24 +179,9 @@ mod tests {
         let unknown = |message| (Unknown, "UnknownReported", message);
         let info = |message| (True, "InfoReported", message);
         for (what, reported, types, expected) in [
-            (
-                "one issue",
-                "B=True b; A=True a; !C=True c",
-                "A B !C",
-                issue("* !C: c"),
-            ),
-            (
-                "an issue without message",
-                "B=True; A=True; !C=True",
-                "A B !C",
-                issue("* !C: R"),
-            ),
-            (
-                "two issues, as listed",
-                "!C=True c; A=True a; B=False b",
-                "A B !C",
-                issue("* B: b\n* !C: c"),
-            ),
+            ("one issue", "B=True b; A=True a; !C=True c", "A B !C", issue("* !C: c")),
+            ("an issue without message", "B=True; A=True; !C=True", "A B !C", issue("* !C: R")),
+            ("two issues, as listed", "!C=True c; A=True a; B=False b", "A B !C", issue("* B: b\n* !C: c")),
             (
                 "messages of several lines",
                 "A=True a; B=False b; !C=True * c1\n* c2; D=False d\n* more d",
@@ -240,43 +194,18 @@ mod tests {
                 "A B !C",
                 issue("* A: a\n* B: b\n* !C: c"),
             ),
-            (
-                "one unknown",
-                "B=True b; A=True a; !C=Unknown c",
-                "A B !C",
-                unknown("* !C: c"),
-            ),
-            (
-                "two unknowns",
-                "B=Unknown b; A=True a; !C=Unknown c",
-                "A B !C",
-                unknown("* B: b\n* !C: c"),
-            ),
-            (
-                "all well",
-                "B=True b; A=True; !C=False c",
-                "A B !C",
-                info("* B: b\n* !C: c"),
-            ),
+            ("one unknown", "B=True b; A=True a; !C=Unknown c", "A B !C", unknown("* !C: c")),
+            ("two unknowns", "B=Unknown b; A=True a; !C=Unknown c", "A B !C", unknown("* B: b\n* !C: c")),
+            ("all well", "B=True b; A=True; !C=False c", "A B !C", info("* B: b\n* !C: c")),
             (
                 "missing ones",
                 "A=True a",
                 "A B !C",
                 unknown("* B: Condition not yet reported\n* !C: Condition not yet reported"),
             ),
-            (
-                "one is of no account",
-                "A=True a",
-                "A B? !C",
-                unknown("* !C: Condition not yet reported"),
-            ),
+            ("one is of no account", "A=True a", "A B? !C", unknown("* !C: Condition not yet reported")),
             ("all are of no account", "A=True a", "A B? !C?", info("* A: a")),
-            (
-                "others are not looked at",
-                "B=True b; A=True; !C=Unknown c",
-                "A B",
-                info("* B: b"),
-            ),
+            ("others are not looked at", "B=True b; A=True; !C=Unknown c", "A B", info("* B: b")),
             (
                 "a type that is listed twice counts where it is listed last",
                 "A=False a; B=False b",
@@ -291,9 +220,7 @@ mod tests {
             ),
         ] {
             let inputs = inputs(types);
-            let report = Summary::new("Available", &inputs)
-                .merge(&conditions(reported))
-                .unwrap();
+            let report = Summary::new("Available", &inputs).merge(&conditions(reported)).unwrap();
             assert_eq!(report.type_, "Available");
             assert_eq!(outcome(&report), expected, "{what}");
         }
@@ -302,9 +229,7 @@ mod tests {
     #[test]
     fn a_type_that_is_once_negative_is_negative() {
         let inputs = [Input::negative("A"), Input::positive("A")];
-        let report = Summary::new("Available", &inputs)
-            .merge(&conditions("A=False a"))
-            .unwrap();
+        let report = Summary::new("Available", &inputs).merge(&conditions("A=False a")).unwrap();
         assert_eq!(report.status, True);
     }
 
@@ -316,24 +241,15 @@ mod tests {
             ("A?", MergeError::Nothing { target: target() }),
             ("A Available", MergeError::Circular { target: target() }),
         ] {
-            assert_eq!(
-                Summary::new("Available", &inputs(types)).merge(&[]),
-                Err(expected)
-            );
+            assert_eq!(Summary::new("Available", &inputs(types)).merge(&[]), Err(expected));
         }
     }
 
     #[test]
     fn the_result_can_be_negative() {
-        let reasons = Reasons {
-            issue: "Troubled",
-            unknown: "TroubleUnknown",
-            info: "Fine",
-        };
+        let reasons = Reasons { issue: "Troubled", unknown: "TroubleUnknown", info: "Fine" };
         let inputs = inputs("A !C");
-        let summary = Summary::new("Troubled", &inputs)
-            .polarity(Polarity::Negative)
-            .reasons(reasons);
+        let summary = Summary::new("Troubled", &inputs).polarity(Polarity::Negative).reasons(reasons);
         for (reported, expected) in [
             ("A=False a; !C=False c", (True, "Troubled", "* A: a")),
             ("A=Unknown a; !C=False c", (Unknown, "TroubleUnknown", "* A: a")),
@@ -418,11 +334,7 @@ mod tests {
                 Input::positive("InfrastructureReady"),
                 Input::positive("ControlPlaneAvailable"),
                 Input::positive("WorkersAvailable"),
-                if has_topology {
-                    topology
-                } else {
-                    topology.optional()
-                },
+                if has_topology { topology } else { topology.optional() },
             ];
             inputs.extend(gate);
 
@@ -436,11 +348,7 @@ mod tests {
             }
 
             let report = Summary::new("Available", &inputs)
-                .reasons(Reasons {
-                    issue: "NotAvailable",
-                    unknown: "AvailableUnknown",
-                    info: "Available",
-                })
+                .reasons(Reasons { issue: "NotAvailable", unknown: "AvailableUnknown", info: "Available" })
                 .judge(|condition| match (condition.type_, condition.reason) {
                     (
                         "InfrastructureReady" | "ControlPlaneAvailable",

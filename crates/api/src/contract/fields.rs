@@ -48,21 +48,12 @@ impl<'a> Reader<'a> {
     }
 
     fn error(self, path: impl Into<String>, expected: &'static str, found: &Value) -> FieldError {
-        FieldError {
-            path: path.into(),
-            expected,
-            contract: self.contract,
-            found: describe(found),
-        }
+        FieldError { path: path.into(), expected, contract: self.contract, found: describe(found) }
     }
 
     fn bool(self, path: &str) -> Result<Option<bool>, FieldError> {
         self.at(path)
-            .map(|value| {
-                value
-                    .as_bool()
-                    .ok_or_else(|| self.error(path, "a boolean", value))
-            })
+            .map(|value| value.as_bool().ok_or_else(|| self.error(path, "a boolean", value)))
             .transpose()
     }
 
@@ -101,11 +92,7 @@ impl<'a> Reader<'a> {
                 .filter(|number| (0..=65535).contains(number))
                 .and_then(|number| i32::try_from(number).ok())
                 .ok_or_else(|| {
-                    self.error(
-                        "spec.controlPlaneEndpoint.port",
-                        "an integer between 1 and 65535",
-                        port,
-                    )
+                    self.error("spec.controlPlaneEndpoint.port", "an integer between 1 and 65535", port)
                 })?,
         };
         if host.len() > 512 {
@@ -116,10 +103,7 @@ impl<'a> Reader<'a> {
                 found: format!("{} characters long", host.len()),
             });
         }
-        Ok(ApiEndpoint {
-            host: host.to_owned(),
-            port,
-        })
+        Ok(ApiEndpoint { host: host.to_owned(), port })
     }
 
     fn terminal_failure(self) -> Option<TerminalFailure> {
@@ -127,16 +111,10 @@ impl<'a> Reader<'a> {
             return None;
         }
         // What is not a string is no failure report; the other fields say how the object is.
-        let read = |path| {
-            self.at(path)
-                .and_then(Value::as_str)
-                .filter(|text| !text.is_empty())
-                .map(str::to_owned)
-        };
-        let failure = TerminalFailure {
-            reason: read("status.failureReason"),
-            message: read("status.failureMessage"),
-        };
+        let read =
+            |path| self.at(path).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
+        let failure =
+            TerminalFailure { reason: read("status.failureReason"), message: read("status.failureMessage") };
         (failure.reason.is_some() || failure.message.is_some()).then_some(failure)
     }
 }
@@ -161,10 +139,7 @@ impl<'a> InfraCluster<'a> {
 
     /// Whether the provider says that provisioning is complete.
     pub fn provisioned(self) -> Result<bool, FieldError> {
-        Ok(self
-            .0
-            .bool(Self::provisioned_path(self.0.contract))?
-            .unwrap_or(false))
+        Ok(self.0.bool(Self::provisioned_path(self.0.contract))?.unwrap_or(false))
     }
 
     /// The endpoint that the provider made, zero as long as it has made none.
@@ -241,11 +216,7 @@ fn failure_domain(
         Some(attributes) => serde_json::from_value(attributes.clone())
             .map_err(|_| reader.error(format!("{path}.attributes"), "a map of strings", attributes))?,
     };
-    Ok(FailureDomain {
-        name: name.to_owned(),
-        control_plane: Some(control_plane),
-        attributes,
-    })
+    Ok(FailureDomain { name: name.to_owned(), control_plane: Some(control_plane), attributes })
 }
 
 /// The fields of a provider's control plane object that core reads.
@@ -268,10 +239,7 @@ impl<'a> ProviderControlPlane<'a> {
 
     /// Whether the control plane accepts requests.
     pub fn initialized(self) -> Result<bool, FieldError> {
-        Ok(self
-            .0
-            .bool(Self::initialized_path(self.0.contract))?
-            .unwrap_or(false))
+        Ok(self.0.bool(Self::initialized_path(self.0.contract))?.unwrap_or(false))
     }
 
     /// The endpoint that the provider made, zero as long as it has made none.
@@ -301,9 +269,7 @@ impl<'a> ProviderControlPlane<'a> {
             ContractVersion::V1Beta1 => {
                 let desired = self.desired_replicas()?;
                 let unavailable = self.0.count("status.unavailableReplicas")?;
-                Ok(desired
-                    .zip(unavailable)
-                    .map(|(desired, unavailable)| (desired - unavailable).max(0)))
+                Ok(desired.zip(unavailable).map(|(desired, unavailable)| (desired - unavailable).max(0)))
             }
         }
     }
@@ -341,33 +307,20 @@ impl<'a> InfraClusterWriter<'a> {
     }
 
     /// Says that provisioning is complete (or is not).
-    pub fn provisioned(self, provisioned: bool) -> Self {
-        put(
-            self.object,
-            InfraCluster::provisioned_path(self.contract),
-            json!(provisioned),
-        );
-        self
+    pub fn set_provisioned(&mut self, provisioned: bool) {
+        put(self.object, InfraCluster::provisioned_path(self.contract), json!(provisioned));
     }
 
     /// Records the endpoint that the provider made.
-    pub fn control_plane_endpoint(self, endpoint: &ApiEndpoint) -> Self {
-        put(
-            self.object,
-            "spec.controlPlaneEndpoint",
-            json!({"host": endpoint.host, "port": endpoint.port}),
-        );
-        self
+    pub fn set_control_plane_endpoint(&mut self, endpoint: &ApiEndpoint) {
+        put(self.object, "spec.controlPlaneEndpoint", json!({"host": endpoint.host, "port": endpoint.port}));
     }
 
     /// Records the failure domains, in the shape that the contract wants.
-    pub fn failure_domains(self, domains: &[FailureDomain]) -> Self {
+    pub fn set_failure_domains(&mut self, domains: &[FailureDomain]) {
         let body = |domain: &FailureDomain| {
             let mut body = Map::new();
-            body.insert(
-                "controlPlane".into(),
-                json!(domain.control_plane.unwrap_or(false)),
-            );
+            body.insert("controlPlane".into(), json!(domain.control_plane.unwrap_or(false)));
             if !domain.attributes.is_empty() {
                 body.insert("attributes".into(), json!(domain.attributes));
             }
@@ -375,10 +328,7 @@ impl<'a> InfraClusterWriter<'a> {
         };
         let value = match self.contract {
             ContractVersion::V1Beta1 => Value::Object(
-                domains
-                    .iter()
-                    .map(|domain| (domain.name.clone(), Value::Object(body(domain))))
-                    .collect(),
+                domains.iter().map(|domain| (domain.name.clone(), Value::Object(body(domain)))).collect(),
             ),
             ContractVersion::V1Beta2 => domains
                 .iter()
@@ -390,7 +340,6 @@ impl<'a> InfraClusterWriter<'a> {
                 .collect(),
         };
         put(self.object, "status.failureDomains", value);
-        self
     }
 }
 
@@ -468,10 +417,7 @@ mod tests {
         assert_eq!(InfraCluster::new(&both, V1Beta2).provisioned(), Ok(false));
         assert_eq!(InfraCluster::new(&json!({}), V1Beta2).provisioned(), Ok(false));
         let wrong = json!({"status": {"initialization": {"provisioned": "yes"}}});
-        let message = InfraCluster::new(&wrong, V1Beta2)
-            .provisioned()
-            .unwrap_err()
-            .to_string();
+        let message = InfraCluster::new(&wrong, V1Beta2).provisioned().unwrap_err().to_string();
         assert_eq!(
             message,
             "status.initialization.provisioned must be a boolean in contract v1beta2, but is the string \"yes\""
@@ -486,30 +432,12 @@ mod tests {
             (json!({"host": "", "port": 0}), Ok((String::new(), 0))),
             (json!({"host": "h"}), Ok(("h".to_owned(), 0))),
             (json!({"host": "h", "port": 6443}), Ok(("h".to_owned(), 6443))),
-            (
-                json!("h:6443"),
-                Err("spec.controlPlaneEndpoint must be an object"),
-            ),
-            (
-                json!({"host": 1, "port": 6443}),
-                Err("spec.controlPlaneEndpoint.host must be a string"),
-            ),
-            (
-                json!({"host": "h", "port": "6443"}),
-                Err("spec.controlPlaneEndpoint.port must be an integer"),
-            ),
-            (
-                json!({"host": "h", "port": 70000}),
-                Err("spec.controlPlaneEndpoint.port must be an integer"),
-            ),
-            (
-                json!({"host": "h", "port": -1}),
-                Err("spec.controlPlaneEndpoint.port must be an integer"),
-            ),
-            (
-                json!({"host": "x".repeat(513), "port": 1}),
-                Err("spec.controlPlaneEndpoint.host must be"),
-            ),
+            (json!("h:6443"), Err("spec.controlPlaneEndpoint must be an object")),
+            (json!({"host": 1, "port": 6443}), Err("spec.controlPlaneEndpoint.host must be a string")),
+            (json!({"host": "h", "port": "6443"}), Err("spec.controlPlaneEndpoint.port must be an integer")),
+            (json!({"host": "h", "port": 70000}), Err("spec.controlPlaneEndpoint.port must be an integer")),
+            (json!({"host": "h", "port": -1}), Err("spec.controlPlaneEndpoint.port must be an integer")),
+            (json!({"host": "x".repeat(513), "port": 1}), Err("spec.controlPlaneEndpoint.host must be")),
         ] {
             let object = json!({"spec": {"controlPlaneEndpoint": endpoint}});
             let read = InfraCluster::new(&object, V1Beta2).control_plane_endpoint();
@@ -533,30 +461,15 @@ mod tests {
                 control_plane: Some(true),
                 attributes: [("k".to_owned(), "v".to_owned())].into(),
             },
-            FailureDomain {
-                name: "z".into(),
-                control_plane: Some(false),
-                attributes: BTreeMap::new(),
-            },
+            FailureDomain { name: "z".into(), control_plane: Some(false), attributes: BTreeMap::new() },
         ];
-        assert_eq!(
-            InfraCluster::new(&list, V1Beta2).failure_domains(),
-            Ok(expected.clone())
-        );
+        assert_eq!(InfraCluster::new(&list, V1Beta2).failure_domains(), Ok(expected.clone()));
         assert_eq!(InfraCluster::new(&map, V1Beta1).failure_domains(), Ok(expected));
         for (object, contract, start) in [
             (&list, V1Beta1, "status.failureDomains must be a map"),
             (&map, V1Beta2, "status.failureDomains must be a list"),
-            (
-                &json!({"status": {"failureDomains": "a"}}),
-                V1Beta2,
-                "status.failureDomains must be a list",
-            ),
-            (
-                &json!({"status": {"failureDomains": [{}]}}),
-                V1Beta2,
-                "status.failureDomains[0] must be",
-            ),
+            (&json!({"status": {"failureDomains": "a"}}), V1Beta2, "status.failureDomains must be a list"),
+            (&json!({"status": {"failureDomains": [{}]}}), V1Beta2, "status.failureDomains[0] must be"),
             (
                 &json!({"status": {"failureDomains": [{"name": "a", "controlPlane": 1}]}}),
                 V1Beta2,
@@ -573,10 +486,7 @@ mod tests {
                 "status.failureDomains must be a list with unique names",
             ),
         ] {
-            let error = InfraCluster::new(object, contract)
-                .failure_domains()
-                .unwrap_err()
-                .to_string();
+            let error = InfraCluster::new(object, contract).failure_domains().unwrap_err().to_string();
             assert!(error.starts_with(start), "{error}");
         }
     }
@@ -587,10 +497,7 @@ mod tests {
         assert_eq!(InfraCluster::new(&object, V1Beta2).terminal_failure(), None);
         assert_eq!(
             InfraCluster::new(&object, V1Beta1).terminal_failure(),
-            Some(TerminalFailure {
-                reason: Some("X".into()),
-                message: Some("boom".into())
-            })
+            Some(TerminalFailure { reason: Some("X".into()), message: Some("boom".into()) })
         );
         let empty = json!({"status": {"failureReason": ""}});
         assert_eq!(InfraCluster::new(&empty, V1Beta1).terminal_failure(), None);
@@ -614,10 +521,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_again() {
-        let endpoint = ApiEndpoint {
-            host: "h".into(),
-            port: 1,
-        };
+        let endpoint = ApiEndpoint { host: "h".into(), port: 1 };
         let domains = vec![FailureDomain {
             name: "a".into(),
             control_plane: Some(true),
@@ -625,10 +529,10 @@ mod tests {
         }];
         for contract in ContractVersion::PREFERENCE {
             let mut object = json!({"spec": {"other": 1}});
-            let _ = InfraClusterWriter::new(&mut object, contract)
-                .provisioned(true)
-                .control_plane_endpoint(&endpoint)
-                .failure_domains(&domains);
+            let mut writer = InfraClusterWriter::new(&mut object, contract);
+            writer.set_provisioned(true);
+            writer.set_control_plane_endpoint(&endpoint);
+            writer.set_failure_domains(&domains);
             let read = InfraCluster::new(&object, contract);
             assert_eq!(read.provisioned(), Ok(true));
             assert_eq!(read.control_plane_endpoint(), Ok(endpoint.clone()));

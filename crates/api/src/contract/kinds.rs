@@ -16,10 +16,7 @@ pub struct GroupKind {
 impl GroupKind {
     /// Names a kind.
     pub fn new(group: impl Into<String>, kind: impl Into<String>) -> Self {
-        Self {
-            group: group.into(),
-            kind: kind.into(),
-        }
+        Self { group: group.into(), kind: kind.into() }
     }
 }
 

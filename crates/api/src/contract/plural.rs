@@ -286,24 +286,15 @@ pub fn pluralize(word: &str) -> String {
             return with_ending(&format!("{stem}{plural}"));
         }
     }
-    if lower.ends_with('s') {
-        word.to_owned()
-    } else {
-        format!("{word}s")
-    }
+    if lower.ends_with('s') { word.to_owned() } else { format!("{word}s") }
 }
 
 fn irregular_plural(word: &str) -> Option<&'static str> {
-    DICTIONARY
-        .iter()
-        .find(|(singular, ..)| *singular == word)
-        .map(|(_, plural, ..)| *plural)
+    DICTIONARY.iter().find(|(singular, ..)| *singular == word).map(|(_, plural, ..)| *plural)
 }
 
 fn is_irregular_plural(word: &str) -> bool {
-    DICTIONARY
-        .iter()
-        .any(|(_, plural, other, scope)| *scope != OneWay && (*plural == word || *other == word))
+    DICTIONARY.iter().any(|(_, plural, other, scope)| *scope != OneWay && (*plural == word || *other == word))
 }
 
 fn is_acronym(word: &str) -> bool {
@@ -312,10 +303,7 @@ fn is_acronym(word: &str) -> bool {
 
 fn capitalized(word: &str) -> String {
     let mut letters = word.chars();
-    letters
-        .next()
-        .map(|first| first.to_uppercase().chain(letters).collect())
-        .unwrap_or_default()
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
 /// The last of the parts that separators and capitals split a word into.
@@ -330,11 +318,7 @@ fn last_part(word: &str) -> String {
             .trim_matches('-')
             .trim_matches('/');
         if !part.is_empty() {
-            last = if is_acronym(part) {
-                part.to_uppercase()
-            } else {
-                part.to_owned()
-            };
+            last = if is_acronym(part) { part.to_uppercase() } else { part.to_owned() };
         }
     };
     let word = word.trim();

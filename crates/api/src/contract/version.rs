@@ -91,72 +91,40 @@ mod tests {
     use super::*;
 
     fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-        pairs
-            .iter()
-            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
-            .collect()
+        pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
     }
 
     #[test]
     fn the_newest_contract_and_its_greatest_version_win() {
         use ContractVersion::{V1Beta1, V1Beta2};
         for (given, expected) in [
+            (&[("cluster.x-k8s.io/v1beta2", "v1beta2")][..], Some((V1Beta2, "v1beta2"))),
+            (&[("cluster.x-k8s.io/v1beta1", "v1beta1")], Some((V1Beta1, "v1beta1"))),
+            (&[("cluster.x-k8s.io/v1beta1", "v1beta2")], Some((V1Beta1, "v1beta2"))),
             (
-                &[("cluster.x-k8s.io/v1beta2", "v1beta2")][..],
-                Some((V1Beta2, "v1beta2")),
-            ),
-            (
-                &[("cluster.x-k8s.io/v1beta1", "v1beta1")],
-                Some((V1Beta1, "v1beta1")),
-            ),
-            (
-                &[("cluster.x-k8s.io/v1beta1", "v1beta2")],
-                Some((V1Beta1, "v1beta2")),
-            ),
-            (
-                &[
-                    ("cluster.x-k8s.io/v1beta1", "v1"),
-                    ("cluster.x-k8s.io/v1beta2", "v1alpha1"),
-                ],
+                &[("cluster.x-k8s.io/v1beta1", "v1"), ("cluster.x-k8s.io/v1beta2", "v1alpha1")],
                 Some((V1Beta2, "v1alpha1")),
             ),
+            (&[("cluster.x-k8s.io/v1beta2", "v1_v1beta2_v1beta1")], Some((V1Beta2, "v1"))),
+            (&[("cluster.x-k8s.io/v1beta2", "v1beta1_v1beta10_v1beta2")], Some((V1Beta2, "v1beta10"))),
             (
-                &[("cluster.x-k8s.io/v1beta2", "v1_v1beta2_v1beta1")],
-                Some((V1Beta2, "v1")),
-            ),
-            (
-                &[("cluster.x-k8s.io/v1beta2", "v1beta1_v1beta10_v1beta2")],
-                Some((V1Beta2, "v1beta10")),
-            ),
-            (
-                &[
-                    ("cluster.x-k8s.io/v1beta2", ""),
-                    ("cluster.x-k8s.io/v1beta1", "v1alpha3_v1alpha4"),
-                ],
+                &[("cluster.x-k8s.io/v1beta2", ""), ("cluster.x-k8s.io/v1beta1", "v1alpha3_v1alpha4")],
                 Some((V1Beta1, "v1alpha4")),
             ),
             (&[("cluster.x-k8s.io/v1alpha4", "v1alpha4")], None),
             (&[], None),
         ] {
             let picked = pick_version("foos.g.io", &labels(given)).ok();
-            let expected = expected.map(|(contract, version)| PickedVersion {
-                contract,
-                version: version.to_owned(),
-            });
+            let expected =
+                expected.map(|(contract, version)| PickedVersion { contract, version: version.to_owned() });
             assert_eq!(picked, expected, "{given:?}");
         }
     }
 
     #[test]
     fn a_missing_label_names_the_crd_and_the_labels() {
-        let message = pick_version("foos.g.io", &BTreeMap::new())
-            .unwrap_err()
-            .to_string();
-        for part in [
-            "foos.g.io",
-            "cluster.x-k8s.io/v1beta2",
-            "cluster.x-k8s.io/v1beta1",
-        ] {
+        let message = pick_version("foos.g.io", &BTreeMap::new()).unwrap_err().to_string();
+        for part in ["foos.g.io", "cluster.x-k8s.io/v1beta2", "cluster.x-k8s.io/v1beta1"] {
             assert!(message.contains(part), "{message}");
         }
     }

@@ -15,10 +15,7 @@ fn object(version: &str, body: &Value) -> Value {
         "kind": "Cluster",
         "metadata": {"name": "a", "namespace": "ns"},
     });
-    object
-        .as_object_mut()
-        .unwrap()
-        .extend(body.as_object().unwrap().clone());
+    object.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
     object
 }
 
@@ -36,11 +33,10 @@ fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
 
 /// Sets a value at a path such as `spec.topology.controlPlane` in otherwise empty objects.
 fn nested(path: &str, value: Value) -> Value {
-    path.rsplit('.')
-        .fold(value, |value, field| match field.strip_suffix("[]") {
-            Some(field) => json!({field: [value]}),
-            None => json!({field: value}),
-        })
+    path.rsplit('.').fold(value, |value, field| match field.strip_suffix("[]") {
+        Some(field) => json!({field: [value]}),
+        None => json!({field: value}),
+    })
 }
 
 fn merge(into: &mut Value, from: Value) {
@@ -81,10 +77,7 @@ fn down(new: &Value) -> Value {
 #[test]
 fn fields_have_counterparts() {
     let cases = [
-        (
-            json!({"spec": {"paused": true}}),
-            json!({"spec": {"paused": true}}),
-        ),
+        (json!({"spec": {"paused": true}}), json!({"spec": {"paused": true}})),
         (
             json!({"spec": {"clusterNetwork": {
                 "apiServerPort": 6443, "pods": {"cidrBlocks": ["10.0.0.0/8"]},
@@ -242,10 +235,7 @@ fn fields_of_topologies_have_counterparts() {
                 "healthCheck": {"remediation": {"maxInFlight": 1}},
             }),
         ),
-        (
-            json!({"strategy": {"type": "OnDelete"}}),
-            json!({"rollout": {"strategy": {"type": "OnDelete"}}}),
-        ),
+        (json!({"strategy": {"type": "OnDelete"}}), json!({"rollout": {"strategy": {"type": "OnDelete"}}})),
         (
             json!({"strategy": {"rollingUpdate": {"deletePolicy": "Newest"}}, "failureDomain": "f", "minReadySeconds": 0}),
             json!({"deletion": {"order": "Newest"}, "failureDomain": "f", "minReadySeconds": 0}),
@@ -256,13 +246,8 @@ fn fields_of_topologies_have_counterparts() {
         json!({"failureDomains": ["a"], "minReadySeconds": 1}),
     );
 
-    let control_plane = vec![
-        deletion.clone(),
-        health_check.clone(),
-        variables.clone(),
-        plain.clone(),
-        gates.clone(),
-    ];
+    let control_plane =
+        vec![deletion.clone(), health_check.clone(), variables.clone(), plain.clone(), gates.clone()];
     let deployment = [control_plane.clone(), strategies.to_vec()].concat();
     let pools = vec![deletion, variables, plain, pool];
     for (path, cases) in [
@@ -345,10 +330,7 @@ fn v1beta1_gets_back_what_v1beta2_cannot_say() {
             topology(json!({"workers": {"machineDeployments": [{"name": "m"}]}})),
         ),
         (json!({"status": {}}), json!({})),
-        (
-            json!({"status": {"observedGeneration": 0, "v1beta2": {}}}),
-            json!({}),
-        ),
+        (json!({"status": {"observedGeneration": 0, "v1beta2": {}}}), json!({})),
         (
             json!({"status": {"failureDomains": {"b": {"controlPlane": true}, "a": {"controlPlane": false, "attributes": {"x": ""}}}}}),
             json!({"status": {"failureDomains": [
@@ -381,10 +363,7 @@ fn v1beta2_gets_back_what_v1beta1_cannot_say() {
             json!({"status": {"failureDomains": [{"name": "b"}, {"name": "a", "controlPlane": false}, {"name": "c", "controlPlane": true}]}}),
             json!({"status": {"failureDomains": {"a": {}, "b": {}, "c": {"controlPlane": true}}}}),
         ),
-        (
-            json!({"status": {"deprecated": {"v1beta1": {}}}}),
-            json!({"status": {}}),
-        ),
+        (json!({"status": {"deprecated": {"v1beta1": {}}}}), json!({"status": {}})),
         (
             nested(
                 "spec.topology.controlPlane.healthCheck.checks.unhealthyNodeConditions[]",
@@ -436,31 +415,17 @@ fn false_is_restored_only_where_it_was_said_and_still_is() {
         }
         let new = to_v1beta2(old).unwrap();
         let case = format!("{paused:?} {remembered:?}");
-        assert_eq!(
-            new["spec"].get("paused").and_then(Value::as_bool),
-            expected,
-            "{case}"
-        );
+        assert_eq!(new["spec"].get("paused").and_then(Value::as_bool), expected, "{case}");
         let initialization = &new["status"]["initialization"];
-        assert_eq!(
-            initialization["infrastructureProvisioned"].as_bool(),
-            expected,
-            "{case}"
-        );
-        assert_eq!(
-            initialization["controlPlaneInitialized"].as_bool(),
-            expected,
-            "{case}"
-        );
+        assert_eq!(initialization["infrastructureProvisioned"].as_bool(), expected, "{case}");
+        assert_eq!(initialization["controlPlaneInitialized"].as_bool(), expected, "{case}");
     }
 }
 
 #[test]
 fn the_whole_v1beta2_object_but_its_metadata_is_remembered() {
-    let new = object(
-        "v1beta2",
-        &json!({"spec": {"paused": false, "future": 1}, "status": {"phase": "Pending"}}),
-    );
+    let new =
+        object("v1beta2", &json!({"spec": {"paused": false, "future": 1}, "status": {"phase": "Pending"}}));
     let old = to_v1beta1(new.clone(), &unknown).unwrap();
     let remembered: Value = serde_json::from_str(annotation(&old, CONVERSION_DATA).unwrap()).unwrap();
     let mut expected = new;
@@ -565,10 +530,7 @@ fn references_are_written_in_the_version_that_is_known() {
         "v1beta2",
         &json!({"spec": {"infrastructureRef": {"apiGroup": "i", "kind": "I", "name": "i"}}}),
     );
-    assert_eq!(
-        version(&to_v1beta1(new.clone(), &Installed).unwrap()),
-        "i/v1beta1"
-    );
+    assert_eq!(version(&to_v1beta1(new.clone(), &Installed).unwrap()), "i/v1beta1");
     assert_eq!(version(&to_v1beta1(new, &unknown).unwrap()), "i/v1beta2");
 
     // Remembered: only used if none is known.
@@ -577,10 +539,7 @@ fn references_are_written_in_the_version_that_is_known() {
         &json!({"spec": {"infrastructureRef": {"apiVersion": "i/v1alpha4", "kind": "I", "name": "i"}}}),
     );
     let new = to_v1beta2(old).unwrap();
-    assert_eq!(
-        version(&to_v1beta1(new.clone(), &Installed).unwrap()),
-        "i/v1beta1"
-    );
+    assert_eq!(version(&to_v1beta1(new.clone(), &Installed).unwrap()), "i/v1beta1");
     assert_eq!(version(&to_v1beta1(new.clone(), &unknown).unwrap()), "i/v1alpha4");
 
     // Of another kind: no longer remembered.
@@ -674,14 +633,9 @@ fn the_same_version_is_left_alone() {
 
 #[test]
 fn other_annotations_are_kept_and_bad_ones_of_ours_are_ignored() {
-    for bad in [
-        "",
-        "{",
-        "[]",
-        "5",
-        "{}",
-        r#"{"apiVersion":"cluster.x-k8s.io/v1alpha4","spec":{"paused":false}}"#,
-    ] {
+    for bad in
+        ["", "{", "[]", "5", "{}", r#"{"apiVersion":"cluster.x-k8s.io/v1alpha4","spec":{"paused":false}}"#]
+    {
         let mut old = object("v1beta1", &json!({"spec": {"paused": true}}));
         old["metadata"]["annotations"] = json!({CONVERSION_DATA: bad, V1BETA1_DATA: bad, "other": "x"});
         let mut new = to_v1beta2(old).unwrap();
@@ -690,11 +644,7 @@ fn other_annotations_are_kept_and_bad_ones_of_ours_are_ignored() {
 
         new["metadata"]["annotations"][V1BETA1_DATA] = json!(bad);
         let old = to_v1beta1(new, &unknown).unwrap();
-        let names: Vec<_> = old["metadata"]["annotations"]
-            .as_object()
-            .map(Map::keys)
-            .unwrap()
-            .collect();
+        let names: Vec<_> = old["metadata"]["annotations"].as_object().map(Map::keys).unwrap().collect();
         assert_eq!(names, [CONVERSION_DATA, "other"]);
     }
 }
@@ -703,10 +653,7 @@ fn other_annotations_are_kept_and_bad_ones_of_ours_are_ignored() {
 fn values_without_meaning_are_named() {
     let error = |old: &Value| to_v1beta2(object("v1beta1", old)).unwrap_err().to_string();
     assert_eq!(
-        error(&nested(
-            "spec.topology.controlPlane.nodeDrainTimeout",
-            json!("soon")
-        )),
+        error(&nested("spec.topology.controlPlane.nodeDrainTimeout", json!("soon"))),
         r#"spec.topology.controlPlane.nodeDrainTimeout: "soon" is not a duration such as 1h30m"#
     );
     assert_eq!(
@@ -722,22 +669,12 @@ fn values_without_meaning_are_named() {
         r#"spec.infrastructureRef.apiVersion: "a/b/c" is not of the form group/version"#
     );
     assert_eq!(to_v1beta2(json!([])), Err(ConversionError::NotAnObject));
-    for api_version in [
-        json!(null),
-        json!(5),
-        json!("v1beta1"),
-        json!("cluster.x-k8s.io/v1alpha4"),
-        json!("other/v1beta1"),
-    ] {
+    for api_version in
+        [json!(null), json!(5), json!("v1beta1"), json!("cluster.x-k8s.io/v1alpha4"), json!("other/v1beta1")]
+    {
         let expected = ConversionError::UnknownVersion(api_version.as_str().unwrap_or_default().to_owned());
-        assert_eq!(
-            to_v1beta2(json!({"apiVersion": api_version})),
-            Err(expected.clone())
-        );
-        assert_eq!(
-            to_v1beta1(json!({"apiVersion": api_version}), &unknown),
-            Err(expected)
-        );
+        assert_eq!(to_v1beta2(json!({"apiVersion": api_version})), Err(expected.clone()));
+        assert_eq!(to_v1beta1(json!({"apiVersion": api_version}), &unknown), Err(expected));
     }
 }
 
@@ -756,11 +693,7 @@ fn wrong_types_are_carried_through() {
         json!({"status": {"deprecated": 5, "conditions": []}}),
     ] {
         let new = to_v1beta2(object("v1beta1", &old)).unwrap();
-        assert_eq!(
-            body(to_v1beta1(new, &unknown).unwrap()),
-            completed(old.clone()),
-            "{old}"
-        );
+        assert_eq!(body(to_v1beta1(new, &unknown).unwrap()), completed(old.clone()), "{old}");
         let as_new = object("v1beta2", &old);
         let back = to_v1beta2(to_v1beta1(as_new.clone(), &unknown).unwrap()).unwrap();
         assert_eq!(body(back), old, "as v1beta2");
@@ -782,10 +715,7 @@ fn parked_data_cannot_spoil_an_object() {
     }
 
     let mut old = object("v1beta1", &json!({"spec": {"paused": true}}));
-    let remembered = object(
-        "v1beta2",
-        &json!({"spec": {"paused": true}, "status": {"failureDomains": [5]}}),
-    );
+    let remembered = object("v1beta2", &json!({"spec": {"paused": true}, "status": {"failureDomains": [5]}}));
     old["metadata"]["annotations"] = json!({CONVERSION_DATA: remembered.to_string()});
     assert_eq!(body(to_v1beta2(old).unwrap()), json!({"spec": {"paused": true}}));
 

@@ -37,10 +37,7 @@ fn normalised(mut object: Value) -> Value {
             }
         }
     }
-    if let Some(annotations) = object["metadata"]
-        .get_mut("annotations")
-        .and_then(Value::as_object_mut)
-    {
+    if let Some(annotations) = object["metadata"].get_mut("annotations").and_then(Value::as_object_mut) {
         annotations.remove(CONVERSION_DATA);
         annotations.remove(V1BETA1_DATA);
         if annotations.is_empty() {
@@ -115,14 +112,10 @@ fn object(extra: Extra, fields: Vec<(&'static str, Json)>) -> Json {
         .collect();
     (fields, extra)
         .prop_map(move |(fields, extra)| {
-            let mut object: Map<_, _> = fields
-                .into_iter()
-                .filter_map(|(name, value)| Some((name.to_owned(), value?)))
-                .collect();
+            let mut object: Map<_, _> =
+                fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
             object.extend(
-                extra
-                    .filter(|(name, _)| !names.contains(name))
-                    .map(|(name, value)| (name.to_owned(), value)),
+                extra.filter(|(name, _)| !names.contains(name)).map(|(name, value)| (name.to_owned(), value)),
             );
             Value::Object(object)
         })
@@ -130,10 +123,8 @@ fn object(extra: Extra, fields: Vec<(&'static str, Json)>) -> Json {
 }
 
 fn required(object: Json, fields: Vec<(&'static str, Json)>) -> Json {
-    let fields: Vec<_> = fields
-        .into_iter()
-        .map(|(name, value)| value.prop_map(move |value| (name, value)))
-        .collect();
+    let fields: Vec<_> =
+        fields.into_iter().map(|(name, value)| value.prop_map(move |value| (name, value))).collect();
     (object, fields)
         .prop_map(|(mut object, fields)| {
             for (name, value) in fields {
@@ -187,19 +178,12 @@ fn time() -> Json {
 
 fn strings() -> Json {
     btree_map("[a-z]{1,2}", "[a-z]{0,2}", 0..3)
-        .prop_map(|members| {
-            members
-                .into_iter()
-                .map(|(name, value)| (name, Value::from(value)))
-                .collect()
-        })
+        .prop_map(|members| members.into_iter().map(|(name, value)| (name, Value::from(value))).collect())
         .boxed()
 }
 
 fn duration() -> Json {
-    one_of(&[
-        "0s", "0", "5s", "10m", "10m0s", "1h30m", "1500ms", "1.5s", "2562047h", "-3s",
-    ])
+    one_of(&["0s", "0", "5s", "10m", "10m0s", "1h30m", "1500ms", "1.5s", "2562047h", "-3s"])
 }
 
 fn conditions() -> Json {
@@ -216,10 +200,7 @@ fn condition() -> Json {
 }
 
 fn counts(extra: Extra) -> Json {
-    let version = required(
-        object(extra, vec![("replicas", count())]),
-        vec![("version", word())],
-    );
+    let version = required(object(extra, vec![("replicas", count())]), vec![("version", word())]);
     let step = required(object(extra, vec![]), vec![("version", word())]);
     object(
         extra,
@@ -246,11 +227,7 @@ fn taints(extra: Extra) -> Json {
     let taint = object(extra, vec![("value", word())]);
     list(required(
         taint,
-        vec![
-            ("key", word()),
-            ("effect", one_of(&["NoExecute"])),
-            ("propagation", one_of(&["Always"])),
-        ],
+        vec![("key", word()), ("effect", one_of(&["NoExecute"])), ("propagation", one_of(&["Always"]))],
     ))
 }
 
@@ -281,10 +258,7 @@ fn machines(extra: Extra, variable: &Json) -> Vec<(&'static str, Json)> {
         ("metadata", metadata(extra)),
         ("replicas", count()),
         ("taints", taints(extra)),
-        (
-            "variables",
-            object(extra, vec![("overrides", named(variable.clone()))]),
-        ),
+        ("variables", object(extra, vec![("overrides", named(variable.clone()))])),
     ]
 }
 
@@ -311,11 +285,7 @@ fn topology(
     machine_deployment.extend(deployment);
 
     let mut machine_pool = machines(extra, variable);
-    machine_pool.extend([
-        ("class", word()),
-        ("minReadySeconds", count()),
-        ("failureDomains", list(word())),
-    ]);
+    machine_pool.extend([("class", word()), ("minReadySeconds", count()), ("failureDomains", list(word()))]);
     machine_pool.extend(deletion.iter().cloned());
 
     let workers = object(
@@ -360,10 +330,7 @@ fn v1beta1_cluster(extra: Extra) -> Json {
     let reference = object(
         extra,
         vec![
-            (
-                "apiVersion",
-                one_of(&["", "v1", "g.x/v1beta1", "g.x/v1beta2", "h.x/v1"]),
-            ),
+            ("apiVersion", one_of(&["", "v1", "g.x/v1beta1", "g.x/v1beta2", "h.x/v1"])),
             ("kind", word()),
             ("namespace", one_of(&["ns", "other"])),
             ("name", word()),
@@ -372,19 +339,13 @@ fn v1beta1_cluster(extra: Extra) -> Json {
             ("fieldPath", word()),
         ],
     );
-    let variable = object(
-        extra,
-        vec![("definitionFrom", one_of(&["", "d"])), ("value", any_json())],
-    );
+    let variable = object(extra, vec![("definitionFrom", one_of(&["", "d"])), ("value", any_json())]);
     let deletion = [
         ("nodeDrainTimeout", duration()),
         ("nodeVolumeDetachTimeout", duration()),
         ("nodeDeletionTimeout", duration()),
     ];
-    let unhealthy = list(object(
-        extra,
-        vec![("type", word()), ("status", word()), ("timeout", duration())],
-    ));
+    let unhealthy = list(object(extra, vec![("type", word()), ("status", word()), ("timeout", duration())]));
     let health_check = [(
         "machineHealthCheck",
         object(
@@ -413,22 +374,12 @@ fn v1beta1_cluster(extra: Extra) -> Json {
         vec![
             ("type", one_of(&["RollingUpdate", "OnDelete"])),
             ("rollingUpdate", rolling_update),
-            (
-                "remediation",
-                object(extra, vec![("maxInFlight", int_or_string())]),
-            ),
+            ("remediation", object(extra, vec![("maxInFlight", int_or_string())])),
         ],
     );
-    let mut deployment = vec![
-        ("rollout", object(extra, vec![("after", time())])),
-        ("strategy", strategy),
-    ];
+    let mut deployment = vec![("rollout", object(extra, vec![("after", time())])), ("strategy", strategy)];
     deployment.extend(deletion.iter().chain(&health_check).cloned());
-    let class = vec![
-        ("class", word()),
-        ("classNamespace", word()),
-        ("rolloutAfter", time()),
-    ];
+    let class = vec![("class", word()), ("classNamespace", word()), ("rolloutAfter", time())];
     let spec = object(
         extra,
         vec![
@@ -438,10 +389,7 @@ fn v1beta1_cluster(extra: Extra) -> Json {
             ("controlPlaneRef", reference.clone()),
             ("infrastructureRef", reference),
             ("availabilityGates", gates(extra)),
-            (
-                "topology",
-                topology(extra, class, &variable, &deletion, &health_check, deployment),
-            ),
+            ("topology", topology(extra, class, &variable, &deletion, &health_check, deployment)),
         ],
     );
     let domain = object(extra, vec![("controlPlane", flag()), ("attributes", strings())]);
@@ -476,27 +424,10 @@ fn v1beta1_cluster(extra: Extra) -> Json {
 }
 
 fn v1beta2_cluster(extra: Extra) -> Json {
-    let seconds = || {
-        prop_oneof![Just(0), 1..90_000, Just(i32::MAX)]
-            .prop_map(Value::from)
-            .boxed()
-    };
-    let reference = object(
-        extra,
-        vec![
-            ("apiGroup", one_of(&["", "g.x", "h.x"])),
-            ("kind", word()),
-            ("name", word()),
-        ],
-    );
-    let template = object(
-        extra,
-        vec![
-            ("apiVersion", one_of(&["g/v1"])),
-            ("kind", word()),
-            ("name", word()),
-        ],
-    );
+    let seconds = || prop_oneof![Just(0), 1..90_000, Just(i32::MAX)].prop_map(Value::from).boxed();
+    let reference =
+        object(extra, vec![("apiGroup", one_of(&["", "g.x", "h.x"])), ("kind", word()), ("name", word())]);
+    let template = object(extra, vec![("apiVersion", one_of(&["g/v1"])), ("kind", word()), ("name", word())]);
     let variable = object(extra, vec![("value", any_json())]);
     let timeouts = || {
         vec![
@@ -505,14 +436,8 @@ fn v1beta2_cluster(extra: Extra) -> Json {
             ("nodeDeletionTimeoutSeconds", seconds()),
         ]
     };
-    let unhealthy = list(object(
-        extra,
-        vec![
-            ("type", word()),
-            ("status", word()),
-            ("timeoutSeconds", seconds()),
-        ],
-    ));
+    let unhealthy =
+        list(object(extra, vec![("type", word()), ("status", word()), ("timeoutSeconds", seconds())]));
     let checks = object(
         extra,
         vec![
@@ -523,10 +448,7 @@ fn v1beta2_cluster(extra: Extra) -> Json {
     );
     let trigger = object(
         extra,
-        vec![
-            ("unhealthyLessThanOrEqualTo", int_or_string()),
-            ("unhealthyInRange", one_of(&["[1-2]"])),
-        ],
+        vec![("unhealthyLessThanOrEqualTo", int_or_string()), ("unhealthyInRange", one_of(&["[1-2]"]))],
     );
     let health_check = |remediation: Vec<(&'static str, Json)>| {
         let mut fields = vec![("triggerIf", trigger.clone()), ("templateRef", template.clone())];
@@ -536,39 +458,24 @@ fn v1beta2_cluster(extra: Extra) -> Json {
             "healthCheck",
             object(
                 extra,
-                vec![
-                    ("enabled", flag()),
-                    ("checks", checks.clone()),
-                    ("remediation", remediation),
-                ],
+                vec![("enabled", flag()), ("checks", checks.clone()), ("remediation", remediation)],
             ),
         )
     };
     let mut deletion_with_order = timeouts();
     deletion_with_order.push(("order", one_of(&["Random", "Oldest"])));
-    let rolling_update = object(
-        extra,
-        vec![("maxUnavailable", int_or_string()), ("maxSurge", int_or_string())],
-    );
+    let rolling_update =
+        object(extra, vec![("maxUnavailable", int_or_string()), ("maxSurge", int_or_string())]);
     let strategy = object(
         extra,
-        vec![
-            ("type", one_of(&["RollingUpdate", "OnDelete"])),
-            ("rollingUpdate", rolling_update),
-        ],
+        vec![("type", one_of(&["RollingUpdate", "OnDelete"])), ("rollingUpdate", rolling_update)],
     );
     let deployment = vec![
-        (
-            "rollout",
-            object(extra, vec![("after", time()), ("strategy", strategy)]),
-        ),
+        ("rollout", object(extra, vec![("after", time()), ("strategy", strategy)])),
         ("deletion", object(extra, deletion_with_order)),
         health_check(vec![("maxInFlight", int_or_string())]),
     ];
-    let class = vec![(
-        "classRef",
-        object(extra, vec![("name", word()), ("namespace", word())]),
-    )];
+    let class = vec![("classRef", object(extra, vec![("name", word()), ("namespace", word())]))];
     let deletion = [("deletion", object(extra, timeouts()))];
     let spec = object(
         extra,
@@ -579,27 +486,13 @@ fn v1beta2_cluster(extra: Extra) -> Json {
             ("controlPlaneRef", reference.clone()),
             ("infrastructureRef", reference),
             ("availabilityGates", gates(extra)),
-            (
-                "topology",
-                topology(
-                    extra,
-                    class,
-                    &variable,
-                    &deletion,
-                    &[health_check(vec![])],
-                    deployment,
-                ),
-            ),
+            ("topology", topology(extra, class, &variable, &deletion, &[health_check(vec![])], deployment)),
         ],
     );
     let domain = object(extra, vec![("controlPlane", flag()), ("attributes", strings())]);
     let deprecated = object(
         extra,
-        vec![
-            ("conditions", conditions()),
-            ("failureReason", word()),
-            ("failureMessage", word()),
-        ],
+        vec![("conditions", conditions()), ("failureReason", word()), ("failureMessage", word())],
     );
     let status = object(
         extra,
@@ -609,10 +502,7 @@ fn v1beta2_cluster(extra: Extra) -> Json {
                 "initialization",
                 object(
                     extra,
-                    vec![
-                        ("infrastructureProvisioned", flag()),
-                        ("controlPlaneInitialized", flag()),
-                    ],
+                    vec![("infrastructureProvisioned", flag()), ("controlPlaneInitialized", flag())],
                 ),
             ),
             ("controlPlane", counts(extra)),
@@ -731,9 +621,7 @@ proptest! {
 
 /// Replaces a value somewhere in the object.
 fn damage(value: &mut Value, path: &[String], junk: &Value) {
-    let steps = path
-        .split_first()
-        .map(|(step, rest)| (step.bytes().map(usize::from).sum::<usize>(), rest));
+    let steps = path.split_first().map(|(step, rest)| (step.bytes().map(usize::from).sum::<usize>(), rest));
     match (value, steps) {
         (Value::Object(members), Some((step, rest))) if !members.is_empty() => {
             let index = step % members.len();

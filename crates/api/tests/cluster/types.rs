@@ -25,9 +25,7 @@ fn empty_lists_and_objects_are_never_written() {
         status: Some(v1beta2::ClusterStatus {
             initialization: Some(v1beta2::Initialization::default()),
             control_plane: Some(v1beta2::ControlPlaneStatus::default()),
-            deprecated: Some(v1beta2::Deprecated {
-                v1beta1: Some(v1beta2::DeprecatedV1Beta1::default()),
-            }),
+            deprecated: Some(v1beta2::Deprecated { v1beta1: Some(v1beta2::DeprecatedV1Beta1::default()) }),
             ..v1beta2::ClusterStatus::default()
         }),
         ..v1beta2::Cluster::default()
@@ -44,10 +42,7 @@ fn v1beta1_always_writes_its_plain_fields() {
         control_plane_endpoint: Some(v1beta1::ApiEndpoint::default()),
         ..v1beta1::ClusterSpec::default()
     };
-    assert_eq!(
-        serde_json::to_value(spec).unwrap(),
-        json!({"controlPlaneEndpoint": {"host": "", "port": 0}})
-    );
+    assert_eq!(serde_json::to_value(spec).unwrap(), json!({"controlPlaneEndpoint": {"host": "", "port": 0}}));
     assert_eq!(
         serde_json::to_value(v1beta1::ClusterStatus::default()).unwrap(),
         json!({"infrastructureReady": false, "controlPlaneReady": false})
@@ -80,20 +75,13 @@ fn fields_that_the_schema_requires_may_be_missing_when_read() {
 
 #[test]
 fn an_endpoint_is_valid_when_complete_and_zero_when_empty() {
-    let endpoint = |host: &str, port| v1beta2::ApiEndpoint {
-        host: host.into(),
-        port,
-    };
+    let endpoint = |host: &str, port| v1beta2::ApiEndpoint { host: host.into(), port };
     for (endpoint, is_valid, is_zero) in [
         (endpoint("", 0), false, true),
         (endpoint("a", 0), false, false),
         (endpoint("", 1), false, false),
         (endpoint("a", 1), true, false),
     ] {
-        assert_eq!(
-            (endpoint.is_valid(), endpoint.is_zero()),
-            (is_valid, is_zero),
-            "{endpoint:?}"
-        );
+        assert_eq!((endpoint.is_valid(), endpoint.is_zero()), (is_valid, is_zero), "{endpoint:?}");
     }
 }

@@ -8,33 +8,23 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::{Controllers, CrdsArgs},
+    error::CommandError,
     printer::Printer,
 };
 
-pub(crate) fn run(args: &CrdsArgs, printer: Printer) {
-    let documents: Vec<Value> = collect(args.which, args.webhooks)
-        .iter()
-        .map(|crd| json!(crd))
-        .collect();
-    printer.data(&yaml::to_multi_document(&documents));
+pub(crate) fn run(args: &CrdsArgs, printer: Printer) -> Result<(), CommandError> {
+    let documents: Vec<Value> = collect(args.which, args.webhooks).iter().map(|crd| json!(crd)).collect();
+    printer.data(&yaml::to_multi_document(&documents))
 }
 
 fn collect(which: Controllers, webhooks: bool) -> Vec<CustomResourceDefinition> {
     let mut crds = Vec::new();
     if which.core() {
-        let conversion = if webhooks {
-            cluster::WEBHOOK_SERVICE
-        } else {
-            Conversion::Nobody
-        };
+        let conversion = if webhooks { cluster::WEBHOOK_SERVICE } else { Conversion::Nobody };
         crds.push(cluster::crd(conversion));
     }
     if which.local() {
-        let conversion = if webhooks {
-            local::WEBHOOK_SERVICE
-        } else {
-            Conversion::Nobody
-        };
+        let conversion = if webhooks { local::WEBHOOK_SERVICE } else { Conversion::Nobody };
         crds.extend(local::crds(conversion));
     }
     crds

@@ -9,25 +9,15 @@ pub(crate) async fn run(args: ManagerArgs) -> Result<(), CommandError> {
     logging::to_stderr(args.verbosity, args.logging_format);
     let stop = stop_on_signal()?;
     // Where the core provider is part of the process, its Lease keeps upstream's core manager out.
-    let lease = if args.which.core() {
-        capstan_cluster::LEASE
-    } else {
-        capstan_provider_local::LEASE
-    };
+    let lease = if args.which.core() { capstan_cluster::LEASE } else { capstan_provider_local::LEASE };
     let wrap = |error| CommandError::new("the manager cannot run", error);
-    let mut manager = Manager::connect(args.options, lease, &host_name(), stop)
-        .await
-        .map_err(wrap)?;
+    let mut manager = Manager::connect(args.options, lease, &host_name(), stop).await.map_err(wrap)?;
     if args.which.core() {
-        let options = capstan_cluster::Options {
-            concurrency: args.cluster_concurrency,
-        };
+        let options = capstan_cluster::Options { concurrency: args.cluster_concurrency };
         capstan_cluster::register(&mut manager, options);
     }
     if args.which.local() {
-        let options = capstan_provider_local::Options {
-            concurrency: args.localcluster_concurrency,
-        };
+        let options = capstan_provider_local::Options { concurrency: args.localcluster_concurrency };
         capstan_provider_local::register(&mut manager, options);
     }
     manager.run().await.map_err(wrap)

@@ -19,14 +19,8 @@ pub(crate) async fn run(cli: Cli, printer: Printer) -> Result<(), CommandError> 
     match cli.command {
         Command::Quickstart(args) => quickstart::run(args, printer).await,
         Command::Manager(args) => manager::run(*args).await,
-        Command::Crds(args) => {
-            crds::run(&args, printer);
-            Ok(())
-        }
-        Command::Version(args) => {
-            version::run(&args, printer);
-            Ok(())
-        }
+        Command::Crds(args) => crds::run(&args, printer),
+        Command::Version(args) => version::run(&args, printer),
     }
 }
 

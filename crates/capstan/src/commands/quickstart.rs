@@ -42,17 +42,14 @@ use crate::{
 const NAMESPACE: &str = "default";
 const FIELD_MANAGER: &str = "capstan-quickstart";
 /// How long the sample Cluster may take.
-const PROVISIONED_LIMIT: Duration = Duration::from_secs(60);
+const PROVISIONED_LIMIT: Duration = Duration::from_mins(1);
 
 pub(crate) async fn run(args: QuickstartArgs, printer: Printer) -> Result<(), CommandError> {
     let stop = stop_on_signal()?;
     let started = Instant::now();
     let plane = start_control_plane(args.state_dir.clone(), printer).await?;
     let took = started.elapsed().as_secs_f64();
-    printer.done(&format!(
-        "Kubernetes {KUBERNETES_VERSION} control plane at {} ({took:.1} s)",
-        plane.url()
-    ));
+    printer.done(&format!("Kubernetes {KUBERNETES_VERSION} control plane at {} ({took:.1} s)", plane.url()));
     // Whatever happens from here on, the control plane stops in order.
     let result = run_on(&plane, &args, printer, stop).await;
     printer.step("Stopping the control plane");
@@ -104,20 +101,12 @@ async fn run_on(
     let client = client_for(plane.kubeconfig()).await?;
     let wrap = |doing: &'static str| move |error| CommandError::new(doing, error);
 
-    let listener = TcpListener::bind("127.0.0.1:0")
-        .await
-        .map_err(wrap("cannot listen for webhooks"))?;
-    let port = listener
-        .local_addr()
-        .map_err(wrap("cannot listen for webhooks"))?
-        .port();
+    let listener = TcpListener::bind("127.0.0.1:0").await.map_err(wrap("cannot listen for webhooks"))?;
+    let port = listener.local_addr().map_err(wrap("cannot listen for webhooks"))?.port();
     let certificate = OwnCertificate::make(&["127.0.0.1", "localhost"])
         .map_err(|error| CommandError::new("cannot make a certificate for the webhooks", error))?;
     let url = format!("https://127.0.0.1:{port}/convert");
-    let conversion = Conversion::Url {
-        url: &url,
-        ca_bundle_pem: certificate.ca_pem.as_bytes(),
-    };
+    let conversion = Conversion::Url { url: &url, ca_bundle_pem: certificate.ca_pem.as_bytes() };
     let mut crds = vec![cluster::crd(conversion)];
     crds.extend(local::crds(conversion));
     install_crds(&client, &crds, FIELD_MANAGER)
@@ -128,21 +117,12 @@ async fn run_on(
 
     let options = ManagerOptions::embedded();
     let lease = capstan_cluster::LEASE;
-    let mut manager = Manager::new(
-        options,
-        client.clone(),
-        Metrics::default(),
-        lease,
-        &host_name(),
-        stop.clone(),
-    );
+    let mut manager =
+        Manager::new(options, client.clone(), Metrics::default(), lease, &host_name(), stop.clone());
     manager.serve_webhooks_on(listener, certificate);
     capstan_cluster::register(&mut manager, capstan_cluster::Options::default());
     capstan_provider_local::register(&mut manager, capstan_provider_local::Options::default());
-    printer.done(&format!(
-        "Core provider and local provider running (log: {})",
-        log.display()
-    ));
+    printer.done(&format!("Core provider and local provider running (log: {})", log.display()));
     let manager = tokio::spawn(manager.run());
 
     let demo = show_demo(&client, plane, args, printer, &stop).await;
@@ -179,10 +159,7 @@ async fn show_demo(
 ) -> Result<(), CommandError> {
     let started = Instant::now();
     create_sample(client, &args.name).await?;
-    printer.done(&format!(
-        "Cluster {NAMESPACE}/{0} and LocalCluster {NAMESPACE}/{0} created",
-        args.name
-    ));
+    printer.done(&format!("Cluster {NAMESPACE}/{0} and LocalCluster {NAMESPACE}/{0} created", args.name));
     printer.line("");
     let watching = tokio::time::timeout(PROVISIONED_LIMIT, follow(client, &args.name, printer));
     let endpoint = tokio::select! {
@@ -216,10 +193,7 @@ async fn show_demo(
 
 async fn create_sample(client: &Client, name: &str) -> Result<(), CommandError> {
     let params = PatchParams::apply(FIELD_MANAGER).force();
-    let metadata = || ObjectMeta {
-        name: Some(name.to_owned()),
-        ..ObjectMeta::default()
-    };
+    let metadata = || ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() };
     let infrastructure = LocalCluster {
         metadata: metadata(),
         spec: LocalClusterSpec {
@@ -248,28 +222,16 @@ async fn create_sample(client: &Client, name: &str) -> Result<(), CommandError> 
         move |error| CommandError::new(format!("cannot create {kind} {NAMESPACE}/{name}"), error)
     };
     let clusters: Api<Cluster> = Api::namespaced(client.clone(), NAMESPACE);
-    clusters
-        .patch(name, &params, &Patch::Apply(&sample))
-        .await
-        .map_err(wrap("Cluster"))?;
+    clusters.patch(name, &params, &Patch::Apply(&sample)).await.map_err(wrap("Cluster"))?;
     let locals: Api<LocalCluster> = Api::namespaced(client.clone(), NAMESPACE);
-    locals
-        .patch(name, &params, &Patch::Apply(&infrastructure))
-        .await
-        .map_err(wrap("LocalCluster"))?;
+    locals.patch(name, &params, &Patch::Apply(&infrastructure)).await.map_err(wrap("LocalCluster"))?;
     Ok(())
 }
 
 /// Draws the Cluster and what belongs to it at each change, until it is Provisioned. Gives its endpoint.
 async fn follow(client: &Client, name: &str, printer: Printer) -> Result<String, CommandError> {
-    let mut clusters = pin!(watch_object(
-        Api::<Cluster>::namespaced(client.clone(), NAMESPACE),
-        name
-    ));
-    let mut locals = pin!(watch_object(
-        Api::<LocalCluster>::namespaced(client.clone(), NAMESPACE),
-        name
-    ));
+    let mut clusters = pin!(watch_object(Api::<Cluster>::namespaced(client.clone(), NAMESPACE), name));
+    let mut locals = pin!(watch_object(Api::<LocalCluster>::namespaced(client.clone(), NAMESPACE), name));
     let (mut cluster, mut local): (Option<Cluster>, Option<LocalCluster>) = (None, None);
     let mut drawn = Vec::new();
     loop {
@@ -295,10 +257,7 @@ fn draw(cluster: Option<&Cluster>, local: Option<&LocalCluster>) -> Vec<String> 
     let status = cluster.status.clone().unwrap_or_default();
     let phase = status.phase.unwrap_or_else(|| "Pending".to_owned());
     let endpoint = |endpoint: Option<&cluster::v1beta2::ApiEndpoint>| {
-        endpoint.map_or_else(
-            || dim("endpoint not known yet"),
-            |it| format!("{}:{}", it.host, it.port),
-        )
+        endpoint.map_or_else(|| dim("endpoint not known yet"), |it| format!("{}:{}", it.host, it.port))
     };
     let mut lines = vec![format!(
         "Cluster/{:<12} {}  {}",

@@ -30,9 +30,7 @@ async fn each_is_explained_and_the_good_go_on() {
     let labelled = generic::crd("OddCluster", &[("v1beta2", "v1beta2")]);
     let unlabelled = generic::crd("UnlabelledCluster", &[]);
     let wrong_version = generic::crd("WrongVersionCluster", &[("v1beta2", "v1beta9")]);
-    install_crds(&story.client, &[labelled, unlabelled, wrong_version], "story")
-        .await
-        .unwrap();
+    install_crds(&story.client, &[labelled, unlabelled, wrong_version], "story").await.unwrap();
     let manager = story.manager(Which::All);
 
     let odd = [
@@ -68,20 +66,14 @@ async fn each_is_explained_and_the_good_go_on() {
     }
     story.create_cluster("unknown-kind", "NoSuchCluster", "x").await;
     story.create_cluster("unlabelled", "UnlabelledCluster", "x").await;
-    story
-        .create_cluster("wrong-version", "WrongVersionCluster", "x")
-        .await;
+    story.create_cluster("wrong-version", "WrongVersionCluster", "x").await;
     story.create_local("good", json!({})).await;
     story.create_cluster("good", "LocalCluster", "good").await;
 
     story.until_phase("good", "Provisioned", LIMIT).await;
     for (name, _, _, words) in &odd {
         let cluster = until_infrastructure_says(&story, name, words).await;
-        assert_eq!(
-            cluster.status.unwrap().initialization,
-            None,
-            "{name}: nothing is taken from it"
-        );
+        assert_eq!(cluster.status.unwrap().initialization, None, "{name}: nothing is taken from it");
     }
     until_infrastructure_says(
         &story,
@@ -99,14 +91,8 @@ async fn each_is_explained_and_the_good_go_on() {
 
     // Mending the input is all it takes.
     let mended = Patch::Merge(json!({"spec": {"controlPlaneEndpoint": {"port": 6443}}}));
-    story
-        .generics("OddCluster")
-        .patch("port", &PatchParams::default(), &mended)
-        .await
-        .unwrap();
-    story
-        .until_phase("port", "Provisioned", Duration::from_secs(1))
-        .await;
+    story.generics("OddCluster").patch("port", &PatchParams::default(), &mended).await.unwrap();
+    story.until_phase("port", "Provisioned", Duration::from_secs(1)).await;
     manager.stop().await;
 }
 
@@ -116,11 +102,7 @@ async fn what_the_schema_can_see_is_rejected() {
     let reference = json!({"apiGroup": "g.io", "kind": "Foo", "name": "x"});
     let long = "c".repeat(64);
     for (name, spec, words) in [
-        (
-            long.as_str(),
-            json!({"infrastructureRef": reference}),
-            "metadata.name",
-        ),
+        (long.as_str(), json!({"infrastructureRef": reference}), "metadata.name"),
         (
             "c",
             json!({"infrastructureRef": {"apiGroup": "g.io", "kind": "Foo"}}),
@@ -136,19 +118,13 @@ async fn what_the_schema_can_see_is_rejected() {
             json!({"controlPlaneEndpoint": {"host": "h", "port": 70000}}),
             "spec.controlPlaneEndpoint.port",
         ),
-        (
-            "c",
-            json!({"controlPlaneEndpoint": {}}),
-            "spec.controlPlaneEndpoint",
-        ),
+        ("c", json!({"controlPlaneEndpoint": {}}), "spec.controlPlaneEndpoint"),
         ("c", json!({}), "spec"),
     ] {
         let error = create_raw(&story, name, &spec).await.unwrap_err();
         assert!(error.contains(words), "{spec}: {error}");
     }
-    create_raw(&story, &"c".repeat(63), &json!({"infrastructureRef": reference}))
-        .await
-        .unwrap();
+    create_raw(&story, &"c".repeat(63), &json!({"infrastructureRef": reference})).await.unwrap();
 }
 
 async fn create_raw(story: &Story, name: &str, spec: &Value) -> Result<(), String> {

@@ -3,10 +3,7 @@
 use std::process::{Command, Output};
 
 fn capstan(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_capstan"))
-        .args(arguments)
-        .output()
-        .unwrap()
+    Command::new(env!("CARGO_BIN_EXE_capstan")).args(arguments).output().unwrap()
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -27,10 +24,7 @@ fn crds_are_printed_for_those_who_ask() {
     let run = capstan(&["crds", "core"]);
     let out = text(&run.stdout);
     assert!(run.status.success());
-    assert!(
-        out.contains("name: clusters.cluster.x-k8s.io") && !out.contains("localclusters"),
-        "{out:.400}"
-    );
+    assert!(out.contains("name: clusters.cluster.x-k8s.io") && !out.contains("localclusters"), "{out:.400}");
     let run = capstan(&["crds", "local", "--webhooks=false"]);
     let out = text(&run.stdout);
     assert!(out.contains("name: localclusters.infrastructure.cluster.x-k8s.io") && !out.contains("Webhook"));
@@ -40,14 +34,8 @@ fn crds_are_printed_for_those_who_ask() {
 fn mistakes_on_the_command_line_exit_with_1_and_say_what_is_possible() {
     for (arguments, words) in [
         (&["manager", "cor"][..], "possible values: core, local, all"),
-        (
-            &["manager", "core", "--sync-period", "soon"],
-            "write it like 30s, 10m or 1h30m",
-        ),
-        (
-            &["manager", "core", "--kubeconfig", "/nonexistent/config"],
-            "/nonexistent/config",
-        ),
+        (&["manager", "core", "--sync-period", "soon"], "write it like 30s, 10m or 1h30m"),
+        (&["manager", "core", "--kubeconfig", "/nonexistent/config"], "/nonexistent/config"),
         (&["quickstart", "--state-dir"], "--state-dir"),
     ] {
         let run = capstan(arguments);

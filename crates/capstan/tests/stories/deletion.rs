@@ -20,11 +20,7 @@ async fn nothing_is_left() {
     story.create_local("c", json!({})).await;
     story.create_cluster("c", "LocalCluster", "c").await;
     let cluster = story.until_phase("c", "Provisioned", LIMIT).await;
-    story
-        .clusters()
-        .delete("c", &DeleteParams::default())
-        .await
-        .unwrap();
+    story.clusters().delete("c", &DeleteParams::default()).await.unwrap();
     wait::until_gone(&story.clusters(), "c", LIMIT).await;
     assert!(story.locals().get_opt("c").await.unwrap().is_none());
     let endpoint = cluster.spec.control_plane_endpoint.unwrap();
@@ -41,19 +37,11 @@ async fn the_cluster_waits_for_its_infrastructure_and_says_so() {
     let manager = story.manager(Which::Core);
     story.create_generic("HeldCluster", "ic", json!({})).await;
     let hold = Patch::Merge(json!({"metadata": {"finalizers": ["example.com/hold"]}}));
-    story
-        .generics("HeldCluster")
-        .patch("ic", &PatchParams::default(), &hold)
-        .await
-        .unwrap();
+    story.generics("HeldCluster").patch("ic", &PatchParams::default(), &hold).await.unwrap();
     story.create_cluster("c", "HeldCluster", "ic").await;
     story.until_phase("c", "Provisioning", LIMIT).await;
 
-    story
-        .clusters()
-        .delete("c", &DeleteParams::default())
-        .await
-        .unwrap();
+    story.clusters().delete("c", &DeleteParams::default()).await.unwrap();
     let waiting = wait::until_is(&story.clusters(), "c", "waiting", LIMIT, |cluster| {
         let status = cluster.status.clone().unwrap_or_default();
         conditions::get(&status.conditions, "Deleting").is_some_and(|it| {
@@ -66,11 +54,7 @@ async fn the_cluster_waits_for_its_infrastructure_and_says_so() {
     assert!(infrastructure.metadata.deletion_timestamp.is_some());
 
     let release = Patch::Merge(json!({"metadata": {"finalizers": []}}));
-    story
-        .generics("HeldCluster")
-        .patch("ic", &PatchParams::default(), &release)
-        .await
-        .unwrap();
+    story.generics("HeldCluster").patch("ic", &PatchParams::default(), &release).await.unwrap();
     wait::until_gone(&story.clusters(), "c", LIMIT).await;
     manager.stop().await;
 }
@@ -81,11 +65,7 @@ async fn a_cluster_whose_kind_was_never_installed_can_go() {
     let manager = story.manager(Which::Core);
     story.create_cluster("c", "NeverCluster", "ic").await;
     story.until_phase("c", "Provisioning", LIMIT).await;
-    story
-        .clusters()
-        .delete("c", &DeleteParams::default())
-        .await
-        .unwrap();
+    story.clusters().delete("c", &DeleteParams::default()).await.unwrap();
     wait::until_gone(&story.clusters(), "c", LIMIT).await;
     manager.stop().await;
 }
@@ -98,11 +78,7 @@ async fn a_paused_cluster_stays_until_it_is_resumed() {
     story.create_cluster("c", "LocalCluster", "c").await;
     story.until_phase("c", "Provisioned", LIMIT).await;
     let pause = |paused: bool| Patch::Merge(json!({"spec": {"paused": paused}}));
-    story
-        .clusters()
-        .patch("c", &PatchParams::default(), &pause(true))
-        .await
-        .unwrap();
+    story.clusters().patch("c", &PatchParams::default(), &pause(true)).await.unwrap();
     wait::until_is(&story.clusters(), "c", "paused", LIMIT, |cluster| {
         conditions::is_true(&cluster.status.clone().unwrap_or_default().conditions, "Paused")
     })
@@ -111,30 +87,13 @@ async fn a_paused_cluster_stays_until_it_is_resumed() {
         conditions::is_true(&local.status.clone().unwrap_or_default().conditions, "Paused")
     })
     .await;
-    story
-        .clusters()
-        .delete("c", &DeleteParams::default())
-        .await
-        .unwrap();
+    story.clusters().delete("c", &DeleteParams::default()).await.unwrap();
     // Something else that the controller must answer to shows that it had its chance.
     story.create_cluster("witness", "LocalCluster", "none").await;
     story.until_phase("witness", "Provisioning", LIMIT).await;
-    assert!(
-        story
-            .locals()
-            .get("c")
-            .await
-            .unwrap()
-            .metadata
-            .deletion_timestamp
-            .is_none()
-    );
+    assert!(story.locals().get("c").await.unwrap().metadata.deletion_timestamp.is_none());
 
-    story
-        .clusters()
-        .patch("c", &PatchParams::default(), &pause(false))
-        .await
-        .unwrap();
+    story.clusters().patch("c", &PatchParams::default(), &pause(false)).await.unwrap();
     wait::until_gone(&story.clusters(), "c", LIMIT).await;
     assert!(story.locals().get_opt("c").await.unwrap().is_none());
     manager.stop().await;
@@ -154,11 +113,7 @@ async fn infrastructure_of_another_cluster_is_spared() {
             .is_some_and(|it| it.message.contains("belongs to Cluster first"))
     })
     .await;
-    story
-        .clusters()
-        .delete("second", &DeleteParams::default())
-        .await
-        .unwrap();
+    story.clusters().delete("second", &DeleteParams::default()).await.unwrap();
     wait::until_gone(&story.clusters(), "second", LIMIT).await;
     let local = story.locals().get("ic").await.unwrap();
     assert!(local.metadata.deletion_timestamp.is_none());

@@ -33,28 +33,16 @@ async fn check_result(story: &Story, name: &str) {
     assert_eq!(cluster.finalizers(), ["cluster.cluster.x-k8s.io"]);
     let endpoint = cluster.spec.control_plane_endpoint.clone().unwrap();
     assert_eq!(local.spec.control_plane_endpoint.as_ref(), Some(&endpoint));
-    TcpStream::connect(format!("{}:{}", endpoint.host, endpoint.port))
-        .await
-        .expect("the endpoint answers");
+    TcpStream::connect(format!("{}:{}", endpoint.host, endpoint.port)).await.expect("the endpoint answers");
 
     assert_eq!(local.labels()["cluster.x-k8s.io/cluster-name"], name);
     let owner = &local.owner_references()[0];
-    assert_eq!(
-        (owner.api_version.as_str(), owner.kind.as_str()),
-        ("cluster.x-k8s.io/v1beta2", "Cluster")
-    );
-    assert_eq!(
-        (&owner.uid, owner.controller),
-        (&cluster.uid().unwrap(), None),
-        "not the controller"
-    );
+    assert_eq!((owner.api_version.as_str(), owner.kind.as_str()), ("cluster.x-k8s.io/v1beta2", "Cluster"));
+    assert_eq!((&owner.uid, owner.controller), (&cluster.uid().unwrap(), None), "not the controller");
 
     assert_eq!(status.failure_domains, local.spec.failure_domains);
     assert_eq!(status.observed_generation, cluster.metadata.generation);
-    assert_eq!(
-        status.initialization.unwrap().infrastructure_provisioned,
-        Some(true)
-    );
+    assert_eq!(status.initialization.unwrap().infrastructure_provisioned, Some(true));
     assert!(conditions::is_true(&status.conditions, "InfrastructureReady"));
     assert!(conditions::is_false(&status.conditions, "Paused"));
     assert!(conditions::is_true(&local.status.unwrap().conditions, "Ready"));
@@ -66,12 +54,7 @@ async fn cluster_first() {
     let manager = story.manager(Which::All);
     story.create_cluster("c", "LocalCluster", "c").await;
     story.until_phase("c", "Provisioning", LIMIT).await;
-    story
-        .create_local(
-            "c",
-            json!({"failureDomains": [{"name": "a", "controlPlane": true}]}),
-        )
-        .await;
+    story.create_local("c", json!({"failureDomains": [{"name": "a", "controlPlane": true}]})).await;
     story.until_phase("c", "Provisioned", AT_ONCE).await;
     check_result(&story, "c").await;
     manager.stop().await;
@@ -81,12 +64,7 @@ async fn cluster_first() {
 async fn infrastructure_first() {
     let story = Story::begin("infra-first").await;
     let manager = story.manager(Which::All);
-    story
-        .create_local(
-            "c",
-            json!({"failureDomains": [{"name": "a", "controlPlane": true}]}),
-        )
-        .await;
+    story.create_local("c", json!({"failureDomains": [{"name": "a", "controlPlane": true}]})).await;
     story.create_cluster("c", "LocalCluster", "c").await;
     check_result(&story, "c").await;
     manager.stop().await;
@@ -111,17 +89,11 @@ async fn reference_set_later() {
     let manager = story.manager(Which::All);
     story.create_local("c", json!({})).await;
     // The spec must not be empty, so something else is said first.
-    story
-        .create_cluster_with("c", json!({"clusterNetwork": {"serviceDomain": "cluster.local"}}))
-        .await;
+    story.create_cluster_with("c", json!({"clusterNetwork": {"serviceDomain": "cluster.local"}})).await;
     let pending = story.until_phase("c", "Pending", LIMIT).await;
     assert_eq!(pending.status.unwrap().initialization, None);
     let patch = Patch::Merge(json!({"spec": {"infrastructureRef": reference("LocalCluster", "c")}}));
-    story
-        .clusters()
-        .patch("c", &PatchParams::default(), &patch)
-        .await
-        .unwrap();
+    story.clusters().patch("c", &PatchParams::default(), &patch).await.unwrap();
     story.until_phase("c", "Provisioned", AT_ONCE).await;
     check_result(&story, "c").await;
     manager.stop().await;
@@ -140,34 +112,21 @@ async fn kind_installed_after_the_manager_started() {
     .await;
     let status = blocked.status.unwrap();
     let condition = conditions::get(&status.conditions, "InfrastructureReady").unwrap();
-    for words in [
-        "lateclusters.infrastructure.cluster.x-k8s.io",
-        "does not exist",
-        "spec.infrastructureRef",
-    ] {
+    for words in ["lateclusters.infrastructure.cluster.x-k8s.io", "does not exist", "spec.infrastructureRef"]
+    {
         assert!(condition.message.contains(words), "{}", condition.message);
     }
 
     let crd = generic::crd("LateCluster", &[("v1beta2", "v1beta2")]);
     install_crds(&story.client, &[crd], "story").await.unwrap();
     story
-        .create_generic(
-            "LateCluster",
-            "ic",
-            json!({"controlPlaneEndpoint": {"host": "h", "port": 1}}),
-        )
+        .create_generic("LateCluster", "ic", json!({"controlPlaneEndpoint": {"host": "h", "port": 1}}))
         .await;
     wait::until_is(&story.generics("LateCluster"), "ic", "adopted", LIMIT, |it| {
         !it.owner_references().is_empty()
     })
     .await;
-    story
-        .set_generic_status(
-            "LateCluster",
-            "ic",
-            json!({"initialization": {"provisioned": true}}),
-        )
-        .await;
+    story.set_generic_status("LateCluster", "ic", json!({"initialization": {"provisioned": true}})).await;
     story.until_phase("c", "Provisioned", AT_ONCE).await;
     manager.stop().await;
 }
@@ -179,11 +138,7 @@ async fn contract_label_added_and_raised_later() {
     install_crds(&story.client, &[crd], "story").await.unwrap();
     let manager = story.manager(Which::Core);
     story
-        .create_generic(
-            "LabelCluster",
-            "ic",
-            json!({"controlPlaneEndpoint": {"host": "h", "port": 1}}),
-        )
+        .create_generic("LabelCluster", "ic", json!({"controlPlaneEndpoint": {"host": "h", "port": 1}}))
         .await;
     story.create_cluster("c", "LabelCluster", "ic").await;
     wait::until_is(&story.clusters(), "c", "told of the label", LIMIT, |cluster| {
@@ -196,9 +151,7 @@ async fn contract_label_added_and_raised_later() {
     // Under the older contract `ready` is what counts.
     let older = generic::crd("LabelCluster", &[("v1beta1", "v1beta2")]);
     install_crds(&story.client, &[older], "story").await.unwrap();
-    story
-        .set_generic_status("LabelCluster", "ic", json!({"failureDomains": {"a": {}}}))
-        .await;
+    story.set_generic_status("LabelCluster", "ic", json!({"failureDomains": {"a": {}}})).await;
     wait::until_is(&story.clusters(), "c", "adopted", LIMIT, |cluster| {
         let status = cluster.status.clone().unwrap_or_default();
         conditions::get(&status.conditions, "InfrastructureReady").is_some_and(|it| it.reason == "NotReady")
@@ -228,21 +181,11 @@ async fn changes_of_the_infrastructure_are_followed_at_once() {
     story.create_cluster("c", "LocalCluster", "c").await;
     story.until_phase("c", "Provisioned", LIMIT).await;
     let patch = Patch::Merge(json!({"spec": {"failureDomains": [{"name": "b", "controlPlane": false}]}}));
-    story
-        .locals()
-        .patch("c", &PatchParams::default(), &patch)
-        .await
-        .unwrap();
-    wait::until_is(
-        &story.clusters(),
-        "c",
-        "with failure domain b",
-        AT_ONCE,
-        |cluster| {
-            let domains = cluster.status.clone().unwrap_or_default().failure_domains;
-            domains.iter().any(|domain| domain.name == "b")
-        },
-    )
+    story.locals().patch("c", &PatchParams::default(), &patch).await.unwrap();
+    wait::until_is(&story.clusters(), "c", "with failure domain b", AT_ONCE, |cluster| {
+        let domains = cluster.status.clone().unwrap_or_default().failure_domains;
+        domains.iter().any(|domain| domain.name == "b")
+    })
     .await;
     manager.stop().await;
 }
@@ -255,15 +198,8 @@ async fn a_finalizer_that_was_taken_off_comes_back() {
     story.create_cluster("c", "LocalCluster", "c").await;
     story.until_phase("c", "Provisioned", LIMIT).await;
     let patch = Patch::Merge(json!({"metadata": {"finalizers": []}}));
-    story
-        .clusters()
-        .patch("c", &PatchParams::default(), &patch)
-        .await
-        .unwrap();
-    wait::until_is(&story.clusters(), "c", "held", AT_ONCE, |cluster| {
-        !cluster.finalizers().is_empty()
-    })
-    .await;
+    story.clusters().patch("c", &PatchParams::default(), &patch).await.unwrap();
+    wait::until_is(&story.clusters(), "c", "held", AT_ONCE, |cluster| !cluster.finalizers().is_empty()).await;
     manager.stop().await;
 }
 
@@ -277,10 +213,7 @@ async fn what_happened_is_told_by_events() {
     let events: Api<Event> = Api::namespaced(story.client.clone(), &story.namespace);
     let told = || async {
         let list = events.list(&ListParams::default()).await.unwrap();
-        list.items
-            .into_iter()
-            .filter_map(|event| event.reason)
-            .collect::<Vec<_>>()
+        list.items.into_iter().filter_map(|event| event.reason).collect::<Vec<_>>()
     };
     // Events are written in the background.
     let deadline = tokio::time::Instant::now() + LIMIT;

@@ -1,4 +1,5 @@
 //! Stories on a real control plane: one namespace each, waits on watches, never a mocked API.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a panic is how a test fails")]
 
 mod bad_input;
 mod binary;

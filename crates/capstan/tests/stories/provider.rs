@@ -33,11 +33,7 @@ async fn without_an_owner_nothing_happens() {
     let after = story.locals().get("alone").await.unwrap();
     assert_eq!(after.resource_version(), before.resource_version());
 
-    story
-        .locals()
-        .delete("alone", &DeleteParams::default())
-        .await
-        .unwrap();
+    story.locals().delete("alone", &DeleteParams::default()).await.unwrap();
     wait::until_gone(&story.locals(), "alone", LIMIT).await;
     manager.stop().await;
 }
@@ -47,36 +43,22 @@ async fn what_others_manage_is_never_written() {
     let story = Story::begin("external").await;
     let manager = story.manager(Which::All);
     for (name, place) in [("by-label", "labels"), ("by-annotation", "annotations")] {
-        story
-            .create_local(
-                name,
-                json!({"controlPlaneEndpoint": {"host": "10.1.2.3", "port": 6443}}),
-            )
-            .await;
+        story.create_local(name, json!({"controlPlaneEndpoint": {"host": "10.1.2.3", "port": 6443}})).await;
         let patch = Patch::Merge(json!({"metadata": {place: {"cluster.x-k8s.io/managed-by": "terraform"}}}));
-        story
-            .locals()
-            .patch(name, &PatchParams::default(), &patch)
-            .await
-            .unwrap();
+        story.locals().patch(name, &PatchParams::default(), &patch).await.unwrap();
         story.create_cluster(name, "LocalCluster", name).await;
     }
     let_the_provider_pass(&story, "witness").await;
     for name in ["by-label", "by-annotation"] {
         // Core adopts it, the provider leaves it alone.
-        let local = wait::until_is(&story.locals(), name, "adopted", LIMIT, |it| {
-            !it.owner_references().is_empty()
-        })
-        .await;
+        let local =
+            wait::until_is(&story.locals(), name, "adopted", LIMIT, |it| !it.owner_references().is_empty())
+                .await;
         assert_eq!(local.status, None);
         assert!(local.finalizers().is_empty());
         // The outside system speaks for it.
         let status = Patch::Merge(json!({"status": {"initialization": {"provisioned": true}}}));
-        story
-            .locals()
-            .patch_status(name, &PatchParams::default(), &status)
-            .await
-            .unwrap();
+        story.locals().patch_status(name, &PatchParams::default(), &status).await.unwrap();
         let cluster = story.until_phase(name, "Provisioned", LIMIT).await;
         assert_eq!(cluster.spec.control_plane_endpoint.unwrap().host, "10.1.2.3");
     }
@@ -112,16 +94,10 @@ async fn connections_are_forwarded_and_survive_a_new_provider() {
     let manager = story.manager(Which::All);
     let deadline = tokio::time::Instant::now() + LIMIT;
     while !ask().await.is_ok_and(|answer| answer == "hello") {
-        assert!(
-            tokio::time::Instant::now() < deadline,
-            "the endpoint does not come back"
-        );
+        assert!(tokio::time::Instant::now() < deadline, "the endpoint does not come back");
         tokio::task::yield_now().await;
     }
-    assert_eq!(
-        story.locals().get("c").await.unwrap().resource_version(),
-        before.resource_version()
-    );
+    assert_eq!(story.locals().get("c").await.unwrap().resource_version(), before.resource_version());
     manager.stop().await;
 }
 
@@ -131,12 +107,7 @@ async fn a_taken_port_is_named_and_taken_once_it_is_free() {
     let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = taken.local_addr().unwrap().port();
     let manager = story.manager(Which::All);
-    story
-        .create_local(
-            "c",
-            json!({"controlPlaneEndpoint": {"host": "127.0.0.1", "port": port}}),
-        )
-        .await;
+    story.create_local("c", json!({"controlPlaneEndpoint": {"host": "127.0.0.1", "port": port}})).await;
     story.create_cluster("c", "LocalCluster", "c").await;
     wait::until_is(&story.clusters(), "c", "told of the port", LIMIT, |cluster| {
         let status = cluster.status.clone().unwrap_or_default();
@@ -153,12 +124,7 @@ async fn a_taken_port_is_named_and_taken_once_it_is_free() {
 #[tokio::test]
 async fn the_users_endpoint_is_served() {
     let story = Story::begin("users-endpoint").await;
-    let port = TcpListener::bind("127.0.0.1:0")
-        .await
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port();
+    let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
     let manager = story.manager(Which::All);
     let spec = json!({
         "controlPlaneEndpoint": {"host": "127.0.0.1", "port": port},
@@ -167,9 +133,7 @@ async fn the_users_endpoint_is_served() {
     story.create_cluster_with("c", spec).await;
     story.create_local("c", json!({})).await;
     story.until_phase("c", "Provisioned", LIMIT).await;
-    TcpStream::connect(("127.0.0.1", port))
-        .await
-        .expect("the user's endpoint answers");
+    TcpStream::connect(("127.0.0.1", port)).await.expect("the user's endpoint answers");
     let local = story.locals().get("c").await.unwrap();
     assert_eq!(local.spec.control_plane_endpoint.unwrap().port, i32::from(port));
     manager.stop().await;
@@ -179,32 +143,17 @@ async fn the_users_endpoint_is_served() {
 async fn a_wiped_status_is_restored_without_new_infrastructure() {
     let story = Story::begin("wiped").await;
     let manager = story.manager(Which::All);
-    story
-        .create_local("c", json!({"failureDomains": [{"name": "a"}]}))
-        .await;
+    story.create_local("c", json!({"failureDomains": [{"name": "a"}]})).await;
     story.create_cluster("c", "LocalCluster", "c").await;
     let before = story.until_phase("c", "Provisioned", LIMIT).await;
     let wipe = Patch::Merge(json!({"status": null}));
-    story
-        .locals()
-        .patch_status("c", &PatchParams::default(), &wipe)
-        .await
-        .unwrap();
-    let local = wait::until_is(
-        &story.locals(),
-        "c",
-        "ready again",
-        Duration::from_secs(5),
-        |local| {
-            local.status.as_ref().is_some_and(|status| {
-                conditions::is_true(&status.conditions, "Ready") && !status.failure_domains.is_empty()
-            })
-        },
-    )
+    story.locals().patch_status("c", &PatchParams::default(), &wipe).await.unwrap();
+    let local = wait::until_is(&story.locals(), "c", "ready again", Duration::from_secs(5), |local| {
+        local.status.as_ref().is_some_and(|status| {
+            conditions::is_true(&status.conditions, "Ready") && !status.failure_domains.is_empty()
+        })
+    })
     .await;
-    assert_eq!(
-        local.spec.control_plane_endpoint,
-        before.spec.control_plane_endpoint
-    );
+    assert_eq!(local.spec.control_plane_endpoint, before.spec.control_plane_endpoint);
     manager.stop().await;
 }

@@ -20,28 +20,14 @@ fn resource(group: &str, kind: &str, plural: &str) -> ApiResource {
 async fn a_client_of_the_older_versions_is_served() {
     let plane: &'static Plane = Box::leak(Box::new(Plane::start().await));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!(
-        "https://127.0.0.1:{}/convert",
-        listener.local_addr().unwrap().port()
-    );
+    let url = format!("https://127.0.0.1:{}/convert", listener.local_addr().unwrap().port());
     let certificate = OwnCertificate::make(&["127.0.0.1"]).unwrap();
-    plane
-        .install(Conversion::Url {
-            url: &url,
-            ca_bundle_pem: certificate.ca_pem.as_bytes(),
-        })
-        .await;
+    plane.install(Conversion::Url { url: &url, ca_bundle_pem: certificate.ca_pem.as_bytes() }).await;
     let story = Story::begin_on(plane, "versions").await;
     let stop = CancellationToken::new();
     let options = ManagerOptions::embedded();
-    let mut manager = Manager::new(
-        options,
-        story.client.clone(),
-        Metrics::default(),
-        "story",
-        "story",
-        stop.clone(),
-    );
+    let mut manager =
+        Manager::new(options, story.client.clone(), Metrics::default(), "story", "story", stop.clone());
     manager.serve_webhooks_on(listener, certificate);
     capstan_cluster::register(&mut manager, capstan_cluster::Options::default());
     capstan_provider_local::register(&mut manager, capstan_provider_local::Options::default());
@@ -60,10 +46,7 @@ async fn a_client_of_the_older_versions_is_served() {
     let cluster = DynamicObject::new("c", &clusters).data(json!({"spec": {"infrastructureRef": {
         "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": "LocalCluster", "name": "c",
     }}}));
-    old_clusters
-        .create(&PostParams::default(), &cluster)
-        .await
-        .unwrap();
+    old_clusters.create(&PostParams::default(), &cluster).await.unwrap();
 
     let new = story.until_phase("c", "Provisioned", LIMIT).await;
     let reference = new.spec.infrastructure_ref.unwrap();
@@ -71,46 +54,26 @@ async fn a_client_of_the_older_versions_is_served() {
         (reference.api_group.as_str(), reference.name.as_str()),
         ("infrastructure.cluster.x-k8s.io", "c")
     );
-    assert_eq!(
-        new.spec.paused, None,
-        "an absent field is not turned into an explicit false"
-    );
+    assert_eq!(new.spec.paused, None, "an absent field is not turned into an explicit false");
 
     let old = old_clusters.get("c").await.unwrap();
     assert_eq!(old.data["status"]["infrastructureReady"], true);
-    assert_eq!(
-        old.data["status"]["controlPlaneReady"], false,
-        "always said in the older version"
-    );
-    assert_eq!(
-        old.data["status"]["failureDomains"],
-        json!({"a": {"controlPlane": true}})
-    );
+    assert_eq!(old.data["status"]["controlPlaneReady"], false, "always said in the older version");
+    assert_eq!(old.data["status"]["failureDomains"], json!({"a": {"controlPlane": true}}));
     assert_eq!(
         old.data["spec"]["infrastructureRef"]["apiVersion"], "infrastructure.cluster.x-k8s.io/v1beta2",
         "the version that the provider's contract labels lead to, as upstream does"
     );
     assert!(old.annotations().contains_key("cluster.x-k8s.io/conversion-data"));
-    assert!(
-        !new.metadata
-            .annotations
-            .unwrap_or_default()
-            .contains_key("cluster.x-k8s.io/conversion-data")
-    );
+    assert!(!new.metadata.annotations.unwrap_or_default().contains_key("cluster.x-k8s.io/conversion-data"));
 
     let old = old_locals.get("c").await.unwrap();
     assert_eq!(old.data["status"]["ready"], true);
-    assert_eq!(
-        old.data["status"]["failureDomains"],
-        json!({"a": {"controlPlane": true}})
-    );
+    assert_eq!(old.data["status"]["failureDomains"], json!({"a": {"controlPlane": true}}));
 
     // What the older client writes, the newer one sees.
     let patch = Patch::Merge(json!({"spec": {"paused": true}}));
-    old_clusters
-        .patch("c", &PatchParams::default(), &patch)
-        .await
-        .unwrap();
+    old_clusters.patch("c", &PatchParams::default(), &patch).await.unwrap();
     assert_eq!(story.clusters().get("c").await.unwrap().spec.paused, Some(true));
     stop.cancel();
     manager.await.unwrap().unwrap();

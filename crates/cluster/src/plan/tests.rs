@@ -36,11 +36,8 @@ impl World {
             generation: Some(1),
             ..ObjectMeta::default()
         };
-        cluster.spec.infrastructure_ref = Some(ObjectReference {
-            api_group: "g.io".into(),
-            kind: "FooCluster".into(),
-            name: "ic".into(),
-        });
+        cluster.spec.infrastructure_ref =
+            Some(ObjectReference { api_group: "g.io".into(), kind: "FooCluster".into(), name: "ic".into() });
         Self {
             cluster,
             infrastructure: infrastructure.map(|object| serde_json::from_value(object).unwrap()),
@@ -61,10 +58,9 @@ impl World {
     fn snapshot(&self) -> Snapshot {
         let infrastructure = match (&self.cluster.spec.infrastructure_ref, &self.infrastructure) {
             (None, _) => Referenced::Nothing,
-            (Some(reference), None) => Referenced::Missing {
-                reference: reference.clone(),
-                resource: Self::resource(),
-            },
+            (Some(reference), None) => {
+                Referenced::Missing { reference: reference.clone(), resource: Self::resource() }
+            }
             (Some(reference), Some(object)) => Referenced::Found(FoundObject {
                 reference: reference.clone(),
                 contract: self.contract,
@@ -113,10 +109,7 @@ impl World {
         let first = self.plan();
         self.apply(&first);
         let second = self.plan();
-        assert!(
-            second.is_idle(),
-            "a second pass must have nothing to do: {second:?}"
-        );
+        assert!(second.is_idle(), "a second pass must have nothing to do: {second:?}");
         assert_eq!(second.events, [], "nothing is told twice");
         self
     }
@@ -185,17 +178,8 @@ fn one_pass_does_all_that_can_be_done() {
     world.apply(&plan);
     assert!(world.plan().is_idle());
     assert_eq!(world.status().phase.as_deref(), Some("Provisioned"));
-    assert_eq!(
-        world.status().observed_generation,
-        Some(2),
-        "the generation after the endpoint was set"
-    );
-    let names: Vec<_> = world
-        .status()
-        .failure_domains
-        .iter()
-        .map(|it| it.name.as_str())
-        .collect();
+    assert_eq!(world.status().observed_generation, Some(2), "the generation after the endpoint was set");
+    let names: Vec<_> = world.status().failure_domains.iter().map(|it| it.name.as_str()).collect();
     assert_eq!(names, ["a", "z"]);
     assert_eq!(world.condition("InfrastructureReady"), ("True", "Ready", ""));
 }
@@ -206,29 +190,12 @@ fn what_is_not_ready_is_awaited() {
     assert_eq!(world.status().phase.as_deref(), Some("Provisioning"));
     assert_eq!(
         world.condition("InfrastructureReady"),
-        (
-            "False",
-            "NotReady",
-            "FooCluster status.initialization.provisioned is false"
-        )
+        ("False", "NotReady", "FooCluster status.initialization.provisioned is false")
     );
-    assert_eq!(
-        world.cluster.spec.control_plane_endpoint, None,
-        "not before it is provisioned"
-    );
-    let legacy = world
-        .status()
-        .deprecated
-        .clone()
-        .unwrap()
-        .v1beta1
-        .unwrap()
-        .conditions;
+    assert_eq!(world.cluster.spec.control_plane_endpoint, None, "not before it is provisioned");
+    let legacy = world.status().deprecated.clone().unwrap().v1beta1.unwrap().conditions;
     let ready = conditions::legacy::get(&legacy, "InfrastructureReady").unwrap();
-    assert_eq!(
-        (ready.reason.as_str(), ready.severity.as_str()),
-        ("WaitingForInfrastructure", "Info")
-    );
+    assert_eq!((ready.reason.as_str(), ready.severity.as_str()), ("WaitingForInfrastructure", "Info"));
 }
 
 #[test]
@@ -257,17 +224,11 @@ fn half_an_endpoint_is_none() {
 #[test]
 fn the_users_endpoint_stays_and_provisioned_is_never_taken_back() {
     let mut world = World::new(infrastructure(endpoint(), provisioned(json!({}))));
-    world.cluster.spec.control_plane_endpoint = Some(ApiEndpoint {
-        host: "1.2.3.4".into(),
-        port: 8443,
-    });
+    world.cluster.spec.control_plane_endpoint = Some(ApiEndpoint { host: "1.2.3.4".into(), port: 8443 });
     let mut world = world.settle();
     world.infrastructure.as_mut().unwrap().status = json!({"initialization": {"provisioned": false}});
     let world = world.settle();
-    assert_eq!(
-        world.cluster.spec.control_plane_endpoint.as_ref().unwrap().host,
-        "1.2.3.4"
-    );
+    assert_eq!(world.cluster.spec.control_plane_endpoint.as_ref().unwrap().host, "1.2.3.4");
     assert_eq!(world.status().phase.as_deref(), Some("Provisioned"));
     assert!(world.cluster.was_provisioned());
 }
@@ -280,29 +241,14 @@ fn what_breaks_the_contract_is_named_and_nothing_is_taken_from_it() {
             provisioned(json!({})),
             "spec.controlPlaneEndpoint.port",
         ),
-        (
-            json!({"controlPlaneEndpoint": "h:1"}),
-            provisioned(json!({})),
-            "spec.controlPlaneEndpoint",
-        ),
-        (
-            endpoint(),
-            provisioned(json!({"failureDomains": {"a": {}}})),
-            "status.failureDomains",
-        ),
-        (
-            endpoint(),
-            json!({"initialization": {"provisioned": "yes"}}),
-            "status.initialization.provisioned",
-        ),
+        (json!({"controlPlaneEndpoint": "h:1"}), provisioned(json!({})), "spec.controlPlaneEndpoint"),
+        (endpoint(), provisioned(json!({"failureDomains": {"a": {}}})), "status.failureDomains"),
+        (endpoint(), json!({"initialization": {"provisioned": "yes"}}), "status.initialization.provisioned"),
     ] {
         let world = World::new(infrastructure(spec, status)).settle();
         let (status, reason, message) = world.condition("InfrastructureReady");
         assert_eq!((status, reason), ("False", "ContractViolated"));
-        assert!(
-            message.starts_with("FooCluster ic: ") && message.contains(field),
-            "{message}"
-        );
+        assert!(message.starts_with("FooCluster ic: ") && message.contains(field), "{message}");
         assert_eq!(world.status().phase.as_deref(), Some("Provisioning"));
         assert!(!world.cluster.was_provisioned());
     }
@@ -342,11 +288,7 @@ fn an_object_that_is_missing_or_vanished_is_told_apart() {
     let world = world.settle();
     assert_eq!(
         world.condition("InfrastructureReady"),
-        (
-            "False",
-            "ObjectDeleted",
-            "FooCluster has been deleted while the cluster still exists"
-        )
+        ("False", "ObjectDeleted", "FooCluster has been deleted while the cluster still exists")
     );
     assert_eq!(world.status().phase.as_deref(), Some("Provisioned"));
 }
@@ -374,11 +316,7 @@ fn terminal_failures_are_final_in_the_older_contract_only() {
         Some("Failure detected from referenced resource g.io/v1, Kind=FooCluster with name \"ic\": boom")
     );
     world.infrastructure.as_mut().unwrap().status = json!({"ready": true});
-    assert_eq!(
-        world.settle().status().phase.as_deref(),
-        Some("Failed"),
-        "there is no way back"
-    );
+    assert_eq!(world.settle().status().phase.as_deref(), Some("Failed"), "there is no way back");
 
     let mut both = failing;
     merge(&mut both, &provisioned(json!({})));
@@ -423,10 +361,7 @@ fn an_object_of_another_cluster_is_refused() {
     world = world.settle();
     let (_, reason, message) = world.condition("InfrastructureReady");
     assert_eq!(reason, "OwnedByAnotherCluster");
-    assert!(
-        message.contains("FooCluster ic belongs to Cluster other"),
-        "{message}"
-    );
+    assert!(message.contains("FooCluster ic belongs to Cluster other"), "{message}");
     assert_eq!(world.status().phase.as_deref(), Some("Provisioning"));
 
     world.cluster.metadata.deletion_timestamp = Some(Time(now()));
@@ -458,20 +393,13 @@ fn deletion_waits_for_the_infrastructure_and_then_lets_go() {
 
     world.infrastructure.as_mut().unwrap().metadata.deletion_timestamp = Some(Time(now()));
     let plan = world.plan();
-    assert_eq!(
-        (plan.deletions.len(), plan.release),
-        (0, None),
-        "asked for once is enough"
-    );
+    assert_eq!((plan.deletions.len(), plan.release), (0, None), "asked for once is enough");
 
     world.infrastructure = None;
     let plan = world.plan();
     let release = plan.release.unwrap();
     assert_eq!(release.gone, [(World::resource(), ObjectKey::new("n", "ic"))]);
-    assert_eq!(
-        release.patch,
-        json!({"metadata": {"resourceVersion": "1", "finalizers": []}})
-    );
+    assert_eq!(release.patch, json!({"metadata": {"resourceVersion": "1", "finalizers": []}}));
     assert_eq!(plan.status, None);
 
     world.cluster.metadata.finalizers = None;
@@ -494,10 +422,7 @@ fn a_missing_kind_does_not_hold_a_deletion_but_an_unreadable_one_does() {
         assert_eq!(plan.release.is_some(), released);
         if !released {
             let status = plan.status.unwrap().to_string();
-            assert!(
-                status.contains("Cannot tell whether FooCluster ic is gone: label missing"),
-                "{status}"
-            );
+            assert!(status.contains("Cannot tell whether FooCluster ic is gone: label missing"), "{status}");
         }
     }
 }
@@ -513,17 +438,10 @@ fn an_unresolved_kind_is_explained_in_the_condition() {
     let plan = plan(&snapshot, now());
     let status = plan.status.unwrap();
     let conditions = status["status"]["conditions"].as_array().unwrap();
-    let ready = conditions
-        .iter()
-        .find(|it| it["type"] == "InfrastructureReady")
-        .unwrap();
+    let ready = conditions.iter().find(|it| it["type"] == "InfrastructureReady").unwrap();
     assert_eq!(
         (&ready["status"], &ready["reason"], &ready["message"]),
-        (
-            &json!("Unknown"),
-            &json!("InternalError"),
-            &json!("install the provider")
-        )
+        (&json!("Unknown"), &json!("InternalError"), &json!("install the provider"))
     );
     assert!(
         plan.events
@@ -549,8 +467,5 @@ fn a_foreign_finalizer_is_kept() {
     let mut world = World::new(None);
     world.cluster.metadata.finalizers = Some(vec!["example.com/x".to_owned()]);
     let plan = world.plan();
-    assert_eq!(
-        plan.cluster.unwrap()["metadata"]["finalizers"],
-        json!(["example.com/x", finalizer::CLUSTER])
-    );
+    assert_eq!(plan.cluster.unwrap()["metadata"]["finalizers"], json!(["example.com/x", finalizer::CLUSTER]));
 }

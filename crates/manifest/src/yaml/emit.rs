@@ -19,12 +19,7 @@ use super::{keys, number, plain};
 /// ");
 /// ```
 pub fn to_string(value: &Value) -> String {
-    let mut emitter = Emitter {
-        out: String::new(),
-        column: 0,
-        after_space: true,
-        after_indent: true,
-    };
+    let mut emitter = Emitter { out: String::new(), column: 0, after_space: true, after_indent: true };
     emitter.node(value, None, false);
     emitter.new_line(0);
     emitter.out

@@ -37,10 +37,7 @@ fn compare(a: &str, b: &str) -> Ordering {
     let zero_counts = (x == '0' || y == '0') && a.chars().take(common).fold(false, follows_number);
     let (a_number, a_digits) = number(a, common, zero_counts);
     let (b_number, b_digits) = number(b, common, zero_counts);
-    a_number
-        .cmp(&b_number)
-        .then(a_digits.cmp(&b_digits))
-        .then(x.cmp(&y))
+    a_number.cmp(&b_number).then(a_digits.cmp(&b_digits)).then(x.cmp(&y))
 }
 
 /// The number that begins at a place, after an implied 1 where zeros count, and how many digits it has.

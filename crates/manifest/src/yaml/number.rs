@@ -21,11 +21,9 @@ pub(super) fn text(number: &Number) -> String {
     if significant.is_empty() {
         return "0".to_owned();
     }
-    let (Ok(exponent), Ok(whole), Ok(leading_zeros)) = (
-        exponent.parse::<i32>(),
-        i32::try_from(whole.len()),
-        i32::try_from(leading_zeros),
-    ) else {
+    let (Ok(exponent), Ok(whole), Ok(leading_zeros)) =
+        (exponent.parse::<i32>(), i32::try_from(whole.len()), i32::try_from(leading_zeros))
+    else {
         return text;
     };
     // The power of ten of the first digit.
@@ -46,8 +44,5 @@ pub(super) fn text(number: &Number) -> String {
     let (first, others) = significant.split_at(1);
     let point = if others.is_empty() { "" } else { "." };
     let direction = if power < 0 { '-' } else { '+' };
-    format!(
-        "{sign}{first}{point}{others}e{direction}{:02}",
-        power.unsigned_abs()
-    )
+    format!("{sign}{first}{point}{others}e{direction}{:02}", power.unsigned_abs())
 }

@@ -95,9 +95,8 @@ fn is_base60(text: &str) -> bool {
     let (places, fraction) = text.split_once('.').unwrap_or((text, ""));
     let mut places = places.split(':');
     let is_run = |run: &str| run.bytes().all(|b| b.is_ascii_digit() || b == b'_');
-    let is_first = places
-        .next()
-        .is_some_and(|first| first.starts_with(|c: char| c.is_ascii_digit()) && is_run(first));
+    let is_first =
+        places.next().is_some_and(|first| first.starts_with(|c: char| c.is_ascii_digit()) && is_run(first));
     let mut others = 0;
     let is_place = |place: &str| {
         others += 1;
@@ -115,9 +114,7 @@ fn is_timestamp(text: &[u8]) -> bool {
     if !year.iter().all(u8::is_ascii_digit) {
         return false;
     }
-    let year = year
-        .iter()
-        .fold(0, |year, digit| year * 10 + u32::from(digit - b'0'));
+    let year = year.iter().fold(0, |year, digit| year * 10 + u32::from(digit - b'0'));
     let date = (|| {
         literal(&mut rest, b"-")?;
         let month = one_or_two_digits(&mut rest)?;
@@ -176,11 +173,7 @@ fn zone(rest: &mut &[u8]) -> Option<()> {
 fn one_or_two_digits(rest: &mut &[u8]) -> Option<u32> {
     let end = rest.iter().take(2).take_while(|b| b.is_ascii_digit()).count();
     let digits = rest.split_off(..end).filter(|digits| !digits.is_empty())?;
-    Some(
-        digits
-            .iter()
-            .fold(0, |number, digit| number * 10 + u32::from(digit - b'0')),
-    )
+    Some(digits.iter().fold(0, |number, digit| number * 10 + u32::from(digit - b'0')))
 }
 
 fn literal(rest: &mut &[u8], literal: &[u8]) -> Option<()> {

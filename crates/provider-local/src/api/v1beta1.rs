@@ -1,5 +1,7 @@
 //! Version `v1beta1`: the same object in the shape of contract v1beta1.
 
+#![expect(clippy::duplicated_attributes, reason = "each printer column has a type")]
+
 use std::collections::BTreeMap;
 
 use capstan_api::{cluster::v1beta2::FailureDomain, conditions::ConditionStatus};

@@ -1,5 +1,7 @@
 //! Version `v1beta2`: what is stored, and what speaks contract v1beta2.
 
+#![expect(clippy::duplicated_attributes, reason = "each printer column has a type")]
+
 use std::collections::BTreeMap;
 
 use capstan_api::{

@@ -10,30 +10,17 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 /// Changes within a reference make no sense once it names another object, so references change as a whole.
-const REFERENCES: [&str; 4] = [
-    "controlPlaneRef",
-    "infrastructureRef",
-    "remediationTemplate",
-    "templateRef",
-];
+const REFERENCES: [&str; 4] = ["controlPlaneRef", "infrastructureRef", "remediationTemplate", "templateRef"];
 
 /// One difference.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Change {
     at: Vec<Step>,
     /// What is expected to be there; nothing if absent.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "present"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     from: Option<Value>,
     /// What should be there; nothing if absent.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "present"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     to: Option<Value>,
     /// For a list with the right elements in the wrong order: their names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -90,32 +77,20 @@ fn compare(at: &mut Vec<Step>, from: Option<&Value>, to: Option<&Value>, changes
                 && same_elements(&old_names, &new_names)
             {
                 for (name, old) in old_names.iter().zip(old) {
-                    at.push(Step::Element {
-                        name: (*name).to_owned(),
-                    });
+                    at.push(Step::Element { name: (*name).to_owned() });
                     compare(at, Some(old), element(new, name), changes);
                     at.pop();
                 }
                 if old_names != new_names {
                     let order = new_names.into_iter().map(str::to_owned).collect();
-                    changes.push(Change {
-                        at: at.clone(),
-                        from: None,
-                        to: None,
-                        order,
-                    });
+                    changes.push(Change { at: at.clone(), from: None, to: None, order });
                 }
                 return;
             }
         }
         _ => {}
     }
-    changes.push(Change {
-        at: at.clone(),
-        from: from.cloned(),
-        to: to.cloned(),
-        order: Vec::new(),
-    });
+    changes.push(Change { at: at.clone(), from: from.cloned(), to: to.cloned(), order: Vec::new() });
 }
 
 impl Change {
@@ -157,11 +132,7 @@ impl Change {
         let (Some(from), Some(to)) = (&self.from, &self.to) else {
             return;
         };
-        let is_same = |field| {
-            reference
-                .get(field)
-                .is_some_and(|value| from.get(field) == Some(value))
-        };
+        let is_same = |field| reference.get(field).is_some_and(|value| from.get(field) == Some(value));
         if is_same("apiVersion")
             && is_same("kind")
             && let (Some(version), Some(remembered)) = (reference.get_mut("apiVersion"), to.get("apiVersion"))
@@ -174,10 +145,9 @@ impl Change {
 fn find<'a>(root: &'a mut Value, steps: &[Step]) -> Option<&'a mut Value> {
     steps.iter().try_fold(root, |value, step| match step {
         Step::Key(key) => value.as_object_mut()?.get_mut(key),
-        Step::Element { name } => value
-            .as_array_mut()?
-            .iter_mut()
-            .find(|element| name_of(element) == Some(name)),
+        Step::Element { name } => {
+            value.as_array_mut()?.iter_mut().find(|element| name_of(element) == Some(name))
+        }
     })
 }
 
@@ -237,10 +207,7 @@ mod tests {
                 json!({"a": 1, "list": [{"name": "one", "e": 2}]}),
                 json!({"a": null, "list": [{"name": "one", "e": 2}]}),
             ),
-            (
-                json!({"b": {"d": true}, "list": 5}),
-                json!({"b": {"d": true}, "list": 5}),
-            ),
+            (json!({"b": {"d": true}, "list": 5}), json!({"b": {"d": true}, "list": 5})),
             (json!(5), json!(5)),
         ] {
             let mut value = edited;
@@ -267,10 +234,7 @@ mod tests {
 
         let mut another_group = json!({"infrastructureRef": reference("h/v2", "a")});
         apply(parked(&changes), &mut another_group);
-        assert_eq!(
-            another_group,
-            json!({"infrastructureRef": reference("h/v2", "a")})
-        );
+        assert_eq!(another_group, json!({"infrastructureRef": reference("h/v2", "a")}));
     }
 
     fn arbitrary_json() -> impl Strategy<Value = Value> {
@@ -280,13 +244,7 @@ mod tests {
             any::<i8>().prop_map(Value::from),
             "[ab]{0,2}".prop_map(Value::from),
         ];
-        let key = prop_oneof![
-            Just("name"),
-            Just("kind"),
-            Just("infrastructureRef"),
-            Just("x"),
-            Just("y")
-        ];
+        let key = prop_oneof![Just("name"), Just("kind"), Just("infrastructureRef"), Just("x"), Just("y")];
         leaf.prop_recursive(4, 40, 4, move |inner| {
             prop_oneof![
                 prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),

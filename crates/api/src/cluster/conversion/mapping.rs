@@ -112,11 +112,7 @@ use Codec::{Dropped, FailureDomains, OmitZero, Reference, Same, Seconds, Templat
 
 const SPEC: &[Rule] = &[
     rule("paused", "paused", OmitZero),
-    rule(
-        "clusterNetwork.apiServerPort",
-        "clusterNetwork.apiServerPort",
-        OmitZero,
-    ),
+    rule("clusterNetwork.apiServerPort", "clusterNetwork.apiServerPort", OmitZero),
     rule("controlPlaneRef", "controlPlaneRef", Reference),
     rule("infrastructureRef", "infrastructureRef", Reference),
 ];
@@ -131,30 +127,14 @@ const VARIABLE: &[Rule] = &[rule("definitionFrom", "definitionFrom", Dropped)];
 
 const DELETION: &[Rule] = &[
     rule("nodeDrainTimeout", "deletion.nodeDrainTimeoutSeconds", Seconds),
-    rule(
-        "nodeVolumeDetachTimeout",
-        "deletion.nodeVolumeDetachTimeoutSeconds",
-        Seconds,
-    ),
-    rule(
-        "nodeDeletionTimeout",
-        "deletion.nodeDeletionTimeoutSeconds",
-        Seconds,
-    ),
+    rule("nodeVolumeDetachTimeout", "deletion.nodeVolumeDetachTimeoutSeconds", Seconds),
+    rule("nodeDeletionTimeout", "deletion.nodeDeletionTimeoutSeconds", Seconds),
 ];
 
 const HEALTH_CHECK: &[Rule] = &[
     rule("machineHealthCheck.enable", "healthCheck.enabled", Same),
-    rule(
-        "machineHealthCheck.nodeStartupTimeout",
-        "healthCheck.checks.nodeStartupTimeoutSeconds",
-        Seconds,
-    ),
-    rule(
-        "machineHealthCheck.unhealthyConditions",
-        "healthCheck.checks.unhealthyNodeConditions",
-        Timeouts,
-    ),
+    rule("machineHealthCheck.nodeStartupTimeout", "healthCheck.checks.nodeStartupTimeoutSeconds", Seconds),
+    rule("machineHealthCheck.unhealthyConditions", "healthCheck.checks.unhealthyNodeConditions", Timeouts),
     rule(
         "machineHealthCheck.unhealthyMachineConditions",
         "healthCheck.checks.unhealthyMachineConditions",
@@ -165,36 +145,16 @@ const HEALTH_CHECK: &[Rule] = &[
         "healthCheck.remediation.triggerIf.unhealthyLessThanOrEqualTo",
         Same,
     ),
-    rule(
-        "machineHealthCheck.unhealthyRange",
-        "healthCheck.remediation.triggerIf.unhealthyInRange",
-        Same,
-    ),
-    rule(
-        "machineHealthCheck.remediationTemplate",
-        "healthCheck.remediation.templateRef",
-        TemplateReference,
-    ),
+    rule("machineHealthCheck.unhealthyRange", "healthCheck.remediation.triggerIf.unhealthyInRange", Same),
+    rule("machineHealthCheck.remediationTemplate", "healthCheck.remediation.templateRef", TemplateReference),
 ];
 
 const STRATEGY: &[Rule] = &[
     rule("strategy.type", "rollout.strategy.type", Same),
-    rule(
-        "strategy.rollingUpdate.maxUnavailable",
-        "rollout.strategy.rollingUpdate.maxUnavailable",
-        Same,
-    ),
-    rule(
-        "strategy.rollingUpdate.maxSurge",
-        "rollout.strategy.rollingUpdate.maxSurge",
-        Same,
-    ),
+    rule("strategy.rollingUpdate.maxUnavailable", "rollout.strategy.rollingUpdate.maxUnavailable", Same),
+    rule("strategy.rollingUpdate.maxSurge", "rollout.strategy.rollingUpdate.maxSurge", Same),
     rule("strategy.rollingUpdate.deletePolicy", "deletion.order", Same),
-    rule(
-        "strategy.remediation.maxInFlight",
-        "healthCheck.remediation.maxInFlight",
-        Same,
-    ),
+    rule("strategy.remediation.maxInFlight", "healthCheck.remediation.maxInFlight", Same),
 ];
 
 const STATUS: &[Rule] = &[
@@ -204,16 +164,8 @@ const STATUS: &[Rule] = &[
     rule("v1beta2.conditions", "conditions", Same),
     rule("v1beta2.controlPlane", "controlPlane", Same),
     rule("v1beta2.workers", "workers", Same),
-    rule(
-        "infrastructureReady",
-        "initialization.infrastructureProvisioned",
-        OmitZero,
-    ),
-    rule(
-        "controlPlaneReady",
-        "initialization.controlPlaneInitialized",
-        OmitZero,
-    ),
+    rule("infrastructureReady", "initialization.infrastructureProvisioned", OmitZero),
+    rule("controlPlaneReady", "initialization.controlPlaneInitialized", OmitZero),
     rule("failureDomains", "failureDomains", FailureDomains),
 ];
 
@@ -242,10 +194,8 @@ fn convert_topology(topology: &mut Map<String, Value>, to: To) -> Result<(), Con
             ("machineDeployments", &[DELETION, HEALTH_CHECK, STRATEGY][..]),
             ("machinePools", &[DELETION][..]),
         ] {
-            each(workers.get_mut(field), |machines| {
-                convert_machines(machines, rules, to)
-            })
-            .map_err(|error| error.within(&format!("workers.{field}")))?;
+            each(workers.get_mut(field), |machines| convert_machines(machines, rules, to))
+                .map_err(|error| error.within(&format!("workers.{field}")))?;
         }
     }
     Ok(())
@@ -288,16 +238,11 @@ fn apply(rules: &[Rule], object: &mut Map<String, Value>, to: To) -> Result<(), 
         To::V1Beta1 { .. } => (rule.new, rule.old),
     };
     // All are taken before any is put back: both versions have a `status.conditions`, not of the same kind.
-    let taken: Vec<_> = rules
-        .iter()
-        .filter_map(|rule| take(object, paths(rule).0).map(|value| (rule, value)))
-        .collect();
+    let taken: Vec<_> =
+        rules.iter().filter_map(|rule| take(object, paths(rule).0).map(|value| (rule, value))).collect();
     for (rule, value) in taken {
         let (source, target) = paths(rule);
-        let converted = rule
-            .codec
-            .convert(value, to)
-            .map_err(|error| error.within(source))?;
+        let converted = rule.codec.convert(value, to).map_err(|error| error.within(source))?;
         match converted {
             Converted::To(value) => {
                 if let Err(value) = put(object, target, value) {
@@ -431,11 +376,7 @@ fn list_failure_domains(domains: Map<String, Value>) -> Vec<Value> {
     domains
         .into_iter()
         .map(|(name, domain)| {
-            let mut domain = if let Value::Object(domain) = domain {
-                domain
-            } else {
-                Map::new()
-            };
+            let mut domain = if let Value::Object(domain) = domain { domain } else { Map::new() };
             domain.entry("controlPlane").or_insert(Value::Bool(false));
             domain.insert("name".into(), name.into());
             domain.into()
@@ -536,10 +477,7 @@ fn fits(value: &Value, schema: &JSONSchemaProps) -> bool {
         | (Some("boolean"), Value::Bool(_))
         | (Some("integer"), Value::Number(_)) => true,
         (Some("object"), Value::Object(members)) => members.iter().all(|(name, member)| {
-            let known = schema
-                .properties
-                .as_ref()
-                .and_then(|properties| properties.get(name));
+            let known = schema.properties.as_ref().and_then(|properties| properties.get(name));
             match (known, &schema.additional_properties) {
                 (Some(schema), _) => fits(member, schema),
                 (None, Some(JSONSchemaPropsOrBool::Schema(schema))) => fits(member, schema),
