@@ -103,8 +103,8 @@ mod tests {
         assert!(index.clusters_of(&kind, &ObjectKey::new("other", "x")).is_empty());
 
         index.update(&a, Some(&cluster("x")), Some(&cluster("y")));
-        assert_eq!(index.clusters_of(&kind, &ObjectKey::new("n", "x")), [b.clone()]);
-        assert_eq!(index.clusters_of(&kind, &ObjectKey::new("n", "y")), [a.clone()]);
+        assert_eq!(index.clusters_of(&kind, &ObjectKey::new("n", "x")), std::slice::from_ref(&b));
+        assert_eq!(index.clusters_of(&kind, &ObjectKey::new("n", "y")), std::slice::from_ref(&a));
 
         index.update(&a, Some(&cluster("y")), None);
         index.update(&b, Some(&cluster("x")), None);

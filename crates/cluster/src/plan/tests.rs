@@ -1,4 +1,9 @@
 //! Decisions as tables: a snapshot in, writes out.
+#![expect(
+    clippy::needless_pass_by_value,
+    clippy::unnecessary_wraps,
+    reason = "tables read best with values in place"
+)]
 
 use std::sync::Arc;
 
@@ -27,8 +32,7 @@ struct World {
 
 impl World {
     fn new(infrastructure: Option<Value>) -> Self {
-        let mut cluster = ClusterRecord::default();
-        cluster.metadata = ObjectMeta {
+        let metadata = ObjectMeta {
             name: Some("c".into()),
             namespace: Some("n".into()),
             uid: Some("uid-c".into()),
@@ -36,6 +40,7 @@ impl World {
             generation: Some(1),
             ..ObjectMeta::default()
         };
+        let mut cluster = ClusterRecord { metadata, ..ClusterRecord::default() };
         cluster.spec.infrastructure_ref =
             Some(ObjectReference { api_group: "g.io".into(), kind: "FooCluster".into(), name: "ic".into() });
         Self {
