@@ -20,11 +20,11 @@ run: ## Build Capstan, start a local control plane and watch a Cluster become Pr
 	$(call say,Building capstan (unoptimised; make build makes the real one))
 	@$(CARGO) build --locked -p capstan
 	$(call say,A management plane on this machine; Ctrl-C stops it)
-	@target/debug/capstan quickstart $(ARGS)
+	@$(CARGO) run --quiet --locked -p capstan -- quickstart $(ARGS)
 
 .PHONY: build
-build: ## Build the release binary
-	$(call say,Building target/release/capstan)
+build: ## Build the release binary, target/release/capstan
+	$(call say,Building the release binary)
 	@$(CARGO) build --release --locked -p capstan
 
 .PHONY: test
@@ -47,7 +47,7 @@ upstream:
 bench: build control-plane ## Measure the Cluster controller beside the floor of raw writes
 	$(call say,Building the benchmark)
 	@$(CARGO) build --release --locked -p capstan-bench
-	@target/release/capstan-bench core $(ARGS)
+	@$(CARGO) run --quiet --release --locked -p capstan-bench -- core $(ARGS)
 
 .PHONY: control-plane
 control-plane: ## Build etcd and the Kubernetes control plane into the per-user cache, once

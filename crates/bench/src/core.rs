@@ -1,26 +1,30 @@
 //! The Cluster controller: N Clusters whose infrastructure is ready, from first sight to Provisioned.
 
 use std::{
-    collections::HashSet,
+    collections::{BTreeMap, HashSet},
     path::Path,
     pin::pin,
     process::Stdio,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, bail};
 use capstan_api::crd::Conversion;
 use capstan_runtime::install::install_crds;
-use capstan_testkit::{Plane, Story, generic, story::reference};
+use capstan_testkit::{Plane, Story, generic, requests, story::reference};
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::{
     ResourceExt,
     api::{Patch, PatchParams},
-    runtime::{WatchStreamExt, watcher},
+    runtime::{
+        WatchStreamExt,
+        watcher::{self, watch_object, watcher},
+    },
 };
 use serde_json::json;
 
-use crate::{process, requests};
+use crate::process;
 
 /// Writers at once, for the preparation and for the floor.
 const WRITERS: usize = 8;
@@ -31,9 +35,9 @@ const KIND: &str = "BenchCluster";
 pub(crate) async fn run(clusters: usize, binary: &Path) -> Result<()> {
     let binary = binary.canonicalize().with_context(|| format!("{} is not built", binary.display()))?;
     eprintln!("starting a control plane");
-    let plane: &'static Plane = Box::leak(Box::new(Plane::start_bare().await));
+    let plane = Plane::start_bare().await;
     plane.install(Conversion::Nobody).await;
-    let story = Story::begin_on(plane, "bench").await;
+    let story = Story::begin_on(Arc::clone(&plane), "bench").await;
     let crd = generic::crd(KIND, &[("v1beta2", "v1beta2")]);
     install_crds(&story.client, &[crd], "bench").await?;
 
@@ -47,7 +51,7 @@ pub(crate) async fn run(clusters: usize, binary: &Path) -> Result<()> {
     let floor = started.elapsed();
 
     eprintln!("running {} manager core", binary.display());
-    let before = requests::count(&story.client).await?;
+    let before = requests::count(&story.client, requests::is_ours).await;
     let started = Instant::now();
     let mut manager = tokio::process::Command::new(&binary)
         .args(["manager", "core", "--webhook-port=0", "--health-addr=0", "--diagnostics-address=0", "-v0"])
@@ -62,13 +66,11 @@ pub(crate) async fn run(clusters: usize, binary: &Path) -> Result<()> {
     // Whatever is still written after the last Cluster is Provisioned counts as well.
     tokio::time::sleep(Duration::from_secs(5)).await;
     let usage = process::usage(pid)?;
-    let after = requests::count(&story.client).await?;
-    manager.kill().await?;
+    let after = requests::count(&story.client, requests::is_ours).await;
 
     let count = clusters as f64;
-    let writes = |counts: &std::collections::BTreeMap<String, f64>| -> f64 {
-        let is_write = |verb: &str| ["POST", "PUT", "PATCH", "APPLY", "DELETE"].contains(&verb);
-        counts.iter().filter(|(name, _)| name.split(' ').next().is_some_and(is_write)).map(|(_, n)| n).sum()
+    let writes = |counts: &BTreeMap<String, u64>| -> u64 {
+        counts.iter().filter(|(name, _)| requests::is_write(name)).map(|(_, count)| count).sum()
     };
     println!("clusters             {clusters}");
     println!("all Provisioned in   {:.2} s ({:.0} Clusters/s)", all.as_secs_f64(), count / all.as_secs_f64());
@@ -78,12 +80,18 @@ pub(crate) async fn run(clusters: usize, binary: &Path) -> Result<()> {
         count / floor.as_secs_f64()
     );
     println!("ratio to the floor   {:.2}", all.as_secs_f64() / floor.as_secs_f64());
-    println!("writes per Cluster   {:.2}", (writes(&after) - writes(&before)) / count);
+    println!("writes per Cluster   {:.2}", (writes(&after) - writes(&before)) as f64 / count);
     println!("manager CPU          {:.2} s", usage.cpu.as_secs_f64());
     println!("manager memory       {:.1} MiB peak, {:.1} MiB after", usage.peak_mib, usage.resident_mib);
+    let mut delays = follow(&story, &names[..clusters.min(50)]).await?;
+    manager.kill().await?;
+    delays.sort();
+    let [median, longest] =
+        [delays[delays.len() / 2], delays[delays.len() - 1]].map(|it| it.as_secs_f64() * 1e3);
+    println!("follows a change in  {median:.1} ms (median), {longest:.1} ms (longest of {})", delays.len());
     println!("requests per Cluster");
     for (name, total) in &after {
-        let each = (total - before.get(name).copied().unwrap_or_default()) / count;
+        let each = (total - before.get(name).copied().unwrap_or_default()) as f64 / count;
         if each > 0.0 {
             println!("  {name:<32} {each:.3}");
         }
@@ -120,6 +128,27 @@ async fn write_plainly(story: &Story, name: &str) -> Result<()> {
     let patch = Patch::Merge(json!({"metadata": {"labels": {"raw": name}}}));
     story.generics(KIND).patch(name, &PatchParams::default(), &patch).await?;
     Ok(())
+}
+
+/// How long a Cluster takes to follow a change of its infrastructure, one after another.
+async fn follow(story: &Story, names: &[String]) -> Result<Vec<Duration>> {
+    let mut delays = Vec::new();
+    for name in names {
+        let api = story.clusters();
+        let mut states = pin!(watch_object(api, name));
+        states.next().await.context("the watch ended")??;
+        let started = Instant::now();
+        story.set_generic_status(KIND, name, json!({"failureDomains": [{"name": "moved"}]})).await;
+        loop {
+            let Some(cluster) = states.next().await.context("the watch ended")?? else { continue };
+            let domains = cluster.status.unwrap_or_default().failure_domains;
+            if domains.iter().any(|domain| domain.name == "moved") {
+                delays.push(started.elapsed());
+                break;
+            }
+        }
+    }
+    Ok(delays)
 }
 
 /// Counts by a watch: a list a moment would slow down what is counted.

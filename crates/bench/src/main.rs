@@ -3,7 +3,6 @@
 
 mod core;
 mod process;
-mod requests;
 
 use std::path::PathBuf;
 
@@ -23,15 +22,18 @@ enum What {
         /// How many Clusters
         #[arg(long, default_value_t = 1000)]
         clusters: usize,
-        /// The binary to measure
-        #[arg(long, default_value = "target/release/capstan")]
-        binary: PathBuf,
+        /// The binary to measure [default: capstan, beside this one]
+        #[arg(long)]
+        binary: Option<PathBuf>,
     },
 }
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     match Args::parse().what {
-        What::Core { clusters, binary } => core::run(clusters, &binary).await,
+        What::Core { clusters, binary } => {
+            let beside = std::env::current_exe()?.with_file_name("capstan");
+            core::run(clusters.max(1), &binary.unwrap_or(beside)).await
+        }
     }
 }

@@ -86,7 +86,7 @@ pub(crate) enum Controllers {
     Core,
     /// The local infrastructure provider: the LocalCluster controller
     Local,
-    /// Both
+    /// Both, under the core provider's Lease: run no `manager local` beside it
     All,
 }
 

@@ -32,7 +32,10 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    match runtime.block_on(commands::run(cli, printer)) {
+    let result = runtime.block_on(commands::run(cli, printer));
+    // A build that was interrupted must not hold the process.
+    runtime.shutdown_background();
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             printer.error(&error);

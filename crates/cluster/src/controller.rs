@@ -1,6 +1,6 @@
 //! The controller's shell: what wakes it, what it reads, and how a plan is carried out.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use capstan_api::{
     cluster::v1beta2::Cluster,
@@ -11,8 +11,8 @@ use capstan_runtime::{
     ObjectKey,
     cache::{Cache, Cached},
     clock,
-    controller::{Next, Reconciler},
-    events::Recorder,
+    controller::{Next, Reconciler, resync},
+    events::{Recorder, Severity},
     hub::{Hub, HubListener},
     manager::Manager,
     queue::Queue,
@@ -24,14 +24,14 @@ use k8s_openapi::{
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::core::ApiResource;
-use serde_json::json;
-use tracing::{debug, info};
+use serde_json::{Value, json};
+use tracing::{debug, info, warn};
 
 use crate::{
     conversion::converter,
     foreign::Foreign,
     index::ReferenceIndex,
-    plan::{ObjectPatch, Plan, plan},
+    plan::{Plan, PlannedEvent, Release, plan as make_plan},
     resolve::{CrdRecord, Resolver},
     snapshot::{ClusterRecord, Snapshot},
 };
@@ -86,12 +86,16 @@ pub fn register(manager: &mut Manager, options: Options) {
     let crds_watch = manager.watch_metadata(target, CrdRecord::new, &crds, on_crd);
 
     manager.converters().add(GroupKind::new(CORE_GROUP, "Cluster"), converter(crds.clone()));
+    let (used, watched) = (Arc::clone(&index), Arc::clone(&hub));
+    let drop_unused = move || watched.retain(|kind| used.uses(kind));
+    let period = manager.options().sync_period;
     manager.background(
         "the Clusters' resync",
-        resync(manager.options().sync_period, clusters.clone(), Arc::clone(&waker), Arc::clone(&hub)),
+        resync(period, clusters.clone(), Arc::clone(&queue), drop_unused),
     );
     let reconciler = ClusterReconciler {
         clusters,
+        index,
         resolver: Resolver { crds, crds_watch, hub },
         writer: manager.writer("capstan-cluster"),
         recorder: manager.recorder("cluster-controller"),
@@ -108,7 +112,7 @@ struct Waker {
 
 impl Waker {
     fn cluster_changed(&self, change: &Change<'_, ClusterRecord>) {
-        self.index.update(change.key, change.before.map(|it| &**it), change.now.map(|it| &**it));
+        self.index.update(change.key, change.now.map(|it| &**it));
         self.queue.add(change.key.clone());
     }
 
@@ -159,31 +163,12 @@ impl capstan_runtime::watch::Listener<CrdRecord> for CrdListener {
     }
 }
 
-/// Looks at every Cluster from time to time, spread over the period, and drops watches that nobody needs.
-async fn resync(period: Duration, clusters: Cache<ClusterRecord>, waker: Arc<Waker>, hub: Arc<Hub<Foreign>>) {
-    loop {
-        let keys = clusters.keys();
-        let pause = period / u32::try_from(keys.len().max(1)).unwrap_or(u32::MAX);
-        if keys.is_empty() {
-            tokio::time::sleep(period).await;
-        }
-        for key in keys {
-            tokio::time::sleep(pause).await;
-            waker.queue.add(key);
-        }
-        hub.retain(|kind| waker.index.uses(kind));
-    }
-}
-
 /// Why a pass over a Cluster did not come to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
     /// A write failed.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// The object cannot be read.
-    #[error("Cluster {0} cannot be read: {1}")]
-    Malformed(ObjectKey, String),
     /// Something that seemed gone is there.
     #[error("{kind} {key} is still there although the watch says that it is gone")]
     NotGone {
@@ -196,6 +181,7 @@ pub enum ClusterError {
 
 struct ClusterReconciler {
     clusters: Cache<ClusterRecord>,
+    index: Arc<ReferenceIndex>,
     resolver: Resolver,
     writer: Writer,
     recorder: Recorder,
@@ -219,7 +205,7 @@ impl Reconciler for ClusterReconciler {
     }
 
     fn is_noteworthy(&self, error: &ClusterError) -> bool {
-        !matches!(error, ClusterError::Write(error) if error.is_conflict())
+        !matches!(error, ClusterError::Write(error) if error.is_ordinary())
     }
 }
 
@@ -230,7 +216,11 @@ impl ClusterReconciler {
             return Ok(Next::Settled);
         };
         if let Some(error) = &cluster.malformed {
-            return Err(ClusterError::Malformed(key.clone(), error.clone()));
+            // Only a new state of the object can help, and that is an event.
+            warn!(%error, "this Cluster cannot be read");
+            let message = format!("This Cluster cannot be read: {error}");
+            self.recorder.record(&self.event_target(key, &cluster), Severity::Warning, "Malformed", message);
+            return Ok(Next::Settled);
         }
         let resolve = |reference, field| self.resolver.resolve(key, reference, field);
         let infrastructure = resolve(cluster.spec.infrastructure_ref.as_ref(), "spec.infrastructureRef");
@@ -240,7 +230,7 @@ impl ClusterReconciler {
             return Ok(Next::Settled);
         };
         let snapshot = Snapshot { cluster, infrastructure, control_plane };
-        let plan = plan(&snapshot, clock::now());
+        let plan = make_plan(&snapshot, clock::now());
         self.carry_out(key, &snapshot, plan).await?;
         Ok(Next::Settled)
     }
@@ -254,12 +244,13 @@ impl ClusterReconciler {
             self.clusters.remember(key, ClusterRecord::new(written));
         }
         let mut failure = None;
-        for (index, adoption) in plan.adoptions.iter().enumerate() {
-            match self.writer.patch(&adoption.resource, &adoption.key, Part::Main, &adoption.patch).await {
+        for adoption in &plan.adoptions {
+            let write = self.writer.patch(&adoption.resource, &adoption.key, Part::Main, &adoption.patch);
+            match write.await {
                 Ok(written) => {
                     self.resolver.remember(&adoption.resource, &adoption.key, Foreign::new(written));
                 }
-                Err(error) => failure = Some((Some(index), error)),
+                Err(error) => failure = Some((&adoption.resource, error)),
             }
         }
         for deletion in &plan.deletions {
@@ -267,63 +258,79 @@ impl ClusterReconciler {
             match self.writer.delete(&deletion.resource, &deletion.key, &deletion.uid).await {
                 Ok(()) => {}
                 Err(error) if error.is_not_found() => {}
-                Err(error) => failure = Some((None, error)),
+                Err(error) => failure = Some((&deletion.resource, error)),
             }
         }
-        if let Some((index, error)) = failure {
-            if let Some(index) = index.filter(|_| matches!(error, WriteError::Refused { .. })) {
-                self.report_refusal(key, snapshot, &plan.adoptions[index], &error, version).await?;
+        if let Some((resource, error)) = failure {
+            if let Some(words) = error.lasting_refusal() {
+                let words = format!("the API server refused a request for it: {words}");
+                let refused = snapshot.with_refusal(resource, &words);
+                let plan = make_plan(&refused, clock::now());
+                self.report(key, snapshot, plan.status, plan.events, version).await?;
             }
             return Err(error.into());
         }
-        if let Some(mut patch) = plan.status {
+        // What happened is told only once it is on record.
+        let released = plan.release.is_some();
+        let events = if released { Vec::new() } else { plan.events.clone() };
+        self.report(key, snapshot, plan.status, events, version).await?;
+        if let Some(release) = &plan.release {
+            self.release(key, release).await?;
+            self.tell(key, snapshot, plan.events);
+        }
+        Ok(())
+    }
+
+    /// Writes the status, and tells what happened.
+    async fn report(
+        &self,
+        key: &ObjectKey,
+        snapshot: &Snapshot,
+        status: Option<Value>,
+        events: Vec<PlannedEvent>,
+        version: Option<String>,
+    ) -> Result<(), ClusterError> {
+        if let Some(mut patch) = status {
             // What the plan was made from guards the write: other writers' conditions are never lost.
             patch["metadata"] = json!({ "resourceVersion": version });
             let written = self.writer.patch(&self.resource, key, Part::Status, &patch).await?;
             self.clusters.remember(key, ClusterRecord::new(written));
         }
-        if let Some(release) = &plan.release {
-            for (resource, gone) in &release.gone {
-                if self.writer.read(resource, gone).await?.is_some() {
-                    return Err(ClusterError::NotGone { kind: resource.kind.clone(), key: gone.clone() });
-                }
-            }
-            match self.writer.patch(&self.resource, key, Part::Main, &release.patch).await {
-                Ok(_) => info!("deleted"),
-                Err(error) if error.is_not_found() => {}
-                Err(error) => return Err(error.into()),
+        self.tell(key, snapshot, events);
+        Ok(())
+    }
+
+    /// Lets the Cluster go, if what it waited for is gone past all caches.
+    async fn release(&self, key: &ObjectKey, release: &Release) -> Result<(), ClusterError> {
+        for (resource, gone) in &release.gone {
+            if self.writer.read(resource, gone).await?.is_some() {
+                return Err(ClusterError::NotGone { kind: resource.kind.clone(), key: gone.clone() });
             }
         }
-        let target = EventTarget {
-            api_version: Some(self.resource.api_version.clone()),
-            kind: Some(self.resource.kind.clone()),
-            namespace: Some(key.namespace.to_string()),
-            name: Some(key.name.to_string()),
-            uid: snapshot.cluster.metadata.uid.clone(),
-            ..EventTarget::default()
-        };
-        for event in plan.events {
-            self.recorder.record(&target, event.severity, event.reason, event.message);
+        match self.writer.patch(&self.resource, key, Part::Main, &release.patch).await {
+            Ok(_) => info!("deleted"),
+            Err(error) if error.is_not_found() => {}
+            Err(error) => return Err(error.into()),
         }
         Ok(())
     }
 
-    /// An object that the server does not let us adopt is shown as such, instead of as waiting.
-    async fn report_refusal(
-        &self,
-        key: &ObjectKey,
-        snapshot: &Snapshot,
-        adoption: &ObjectPatch,
-        error: &WriteError,
-        version: Option<String>,
-    ) -> Result<(), ClusterError> {
-        let refused = snapshot.with_refusal(&adoption.resource, &error.to_string());
-        if let Some(mut patch) = plan(&refused, clock::now()).status {
-            patch["metadata"] = json!({ "resourceVersion": version });
-            let written = self.writer.patch(&self.resource, key, Part::Status, &patch).await?;
-            self.clusters.remember(key, ClusterRecord::new(written));
+    fn tell(&self, key: &ObjectKey, snapshot: &Snapshot, events: Vec<PlannedEvent>) {
+        let target = self.event_target(key, &snapshot.cluster);
+        for event in events {
+            self.recorder.record(&target, event.severity, event.reason, event.message);
         }
-        Ok(())
+    }
+
+    fn event_target(&self, key: &ObjectKey, cluster: &ClusterRecord) -> EventTarget {
+        EventTarget {
+            api_version: Some(self.resource.api_version.clone()),
+            kind: Some(self.resource.kind.clone()),
+            namespace: Some(key.namespace.to_string()),
+            name: Some(key.name.to_string()),
+            uid: cluster.metadata.uid.clone(),
+            ..EventTarget::default()
+        }
     }
 
     /// Reads what a plan was made from once more, past the caches.
@@ -333,6 +340,7 @@ impl ClusterReconciler {
         };
         let cluster = ClusterRecord::new(cluster);
         let references = [cluster.spec.infrastructure_ref.clone(), cluster.spec.control_plane_ref.clone()];
+        self.index.update(key, Some(&cluster));
         self.clusters.remember(key, cluster);
         for reference in references.iter().flatten() {
             let Some(resource) = self.resolver.resource_of(reference) else {

@@ -1,6 +1,9 @@
 //! The end of a Cluster: control plane first, then infrastructure, then the Cluster itself.
 
+use capstan_api::contract::crd_name;
 use capstan_runtime::{ObjectKey, events::Severity};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::core::ApiResource;
 
 use crate::{
     ownership::other_owner,
@@ -18,14 +21,18 @@ pub(crate) fn plan(draft: &mut Draft<'_>) {
     ];
     for (referenced, waiting) in steps {
         match referenced {
+            Referenced::Nothing => {}
             // Of a kind that is not installed there is no object to wait for.
-            Referenced::Nothing | Referenced::Unresolved { kind_missing: true, .. } => {}
+            Referenced::Unresolved { kind_missing: true, reference, .. } => {
+                let crd = crd_name(&reference.api_group, &reference.kind);
+                let resource = ApiResource::erase::<CustomResourceDefinition>(&());
+                gone.push((resource, ObjectKey::new("", &crd)));
+            }
             Referenced::Missing { reference, resource } => {
                 gone.push((resource.clone(), ObjectKey::new(&namespace, &reference.name)));
             }
             Referenced::Unresolved { reference, reason, .. } => {
-                let message =
-                    format!("Cannot tell whether {} {} is gone: {reason}", reference.kind, reference.name);
+                let message = format!("Cannot delete {} {}: {reason}", reference.kind, reference.name);
                 draft.findings.deletion = Some((waiting, message));
                 return;
             }

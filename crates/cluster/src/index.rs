@@ -10,31 +10,36 @@ use capstan_runtime::ObjectKey;
 
 use crate::snapshot::ClusterRecord;
 
-/// Kind, then object, then the Clusters that refer to it.
+/// Knows by itself what each Cluster referred to last, so that it can never fall behind what the cache was told.
 #[derive(Debug, Default)]
 pub(crate) struct ReferenceIndex {
-    kinds: RwLock<HashMap<GroupKind, HashMap<ObjectKey, HashSet<ObjectKey>>>>,
+    state: RwLock<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Kind, then object, then the Clusters that refer to it.
+    kinds: HashMap<GroupKind, HashMap<ObjectKey, HashSet<ObjectKey>>>,
+    clusters: HashMap<ObjectKey, Vec<ObjectReference>>,
 }
 
 impl ReferenceIndex {
-    /// Takes in a change of a Cluster.
-    pub(crate) fn update(
-        &self,
-        cluster: &ObjectKey,
-        before: Option<&ClusterRecord>,
-        now: Option<&ClusterRecord>,
-    ) {
-        if before.map(references) == now.map(references) {
+    /// Takes in what a Cluster refers to now; nothing if it is gone.
+    pub(crate) fn update(&self, cluster: &ObjectKey, now: Option<&ClusterRecord>) {
+        let now: Vec<_> = now.into_iter().flat_map(references).collect();
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let State { kinds, clusters } = &mut *state;
+        let before = clusters.get(cluster).map(Vec::as_slice).unwrap_or_default();
+        if before == now {
             return;
         }
-        let mut kinds = self.kinds.write().unwrap_or_else(PoisonError::into_inner);
-        for reference in before.into_iter().flat_map(references).flatten() {
+        for reference in before {
             let kind = group_kind(reference);
             if let Some(objects) = kinds.get_mut(&kind) {
                 let object = cluster.beside(&reference.name);
-                if let Some(clusters) = objects.get_mut(&object) {
-                    clusters.remove(cluster);
-                    if clusters.is_empty() {
+                if let Some(users) = objects.get_mut(&object) {
+                    users.remove(cluster);
+                    if users.is_empty() {
                         objects.remove(&object);
                     }
                 }
@@ -43,35 +48,42 @@ impl ReferenceIndex {
                 }
             }
         }
-        for reference in now.into_iter().flat_map(references).flatten() {
+        for reference in &now {
             let object = cluster.beside(&reference.name);
             let objects = kinds.entry(group_kind(reference)).or_default();
             objects.entry(object).or_default().insert(cluster.clone());
+        }
+        if now.is_empty() {
+            clusters.remove(cluster);
+        } else {
+            clusters.insert(cluster.clone(), now);
         }
     }
 
     /// The Clusters that refer to an object.
     pub(crate) fn clusters_of(&self, kind: &GroupKind, object: &ObjectKey) -> Vec<ObjectKey> {
-        let kinds = self.kinds.read().unwrap_or_else(PoisonError::into_inner);
-        let clusters = kinds.get(kind).and_then(|objects| objects.get(object));
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        let clusters = state.kinds.get(kind).and_then(|objects| objects.get(object));
         clusters.into_iter().flatten().cloned().collect()
     }
 
     /// The Clusters that refer to any object of a kind that fits.
     pub(crate) fn clusters_of_kinds(&self, fits: impl Fn(&GroupKind) -> bool) -> Vec<ObjectKey> {
-        let kinds = self.kinds.read().unwrap_or_else(PoisonError::into_inner);
-        let objects = kinds.iter().filter(|(kind, _)| fits(kind)).flat_map(|(_, objects)| objects.values());
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        let objects =
+            state.kinds.iter().filter(|(kind, _)| fits(kind)).flat_map(|(_, objects)| objects.values());
         objects.flatten().cloned().collect()
     }
 
     /// Whether any Cluster refers to a kind.
     pub(crate) fn uses(&self, kind: &GroupKind) -> bool {
-        self.kinds.read().unwrap_or_else(PoisonError::into_inner).contains_key(kind)
+        self.state.read().unwrap_or_else(PoisonError::into_inner).kinds.contains_key(kind)
     }
 }
 
-fn references(cluster: &ClusterRecord) -> [Option<&ObjectReference>; 2] {
-    [cluster.spec.infrastructure_ref.as_ref(), cluster.spec.control_plane_ref.as_ref()]
+fn references(cluster: &ClusterRecord) -> impl Iterator<Item = ObjectReference> + use<> {
+    let references = [cluster.spec.infrastructure_ref.clone(), cluster.spec.control_plane_ref.clone()];
+    references.into_iter().flatten()
 }
 
 /// The kind that a reference names.
@@ -95,19 +107,19 @@ mod tests {
         let index = ReferenceIndex::default();
         let kind = GroupKind::new("g", "K");
         let (a, b) = (ObjectKey::new("n", "a"), ObjectKey::new("n", "b"));
-        index.update(&a, None, Some(&cluster("x")));
-        index.update(&b, None, Some(&cluster("x")));
+        index.update(&a, Some(&cluster("x")));
+        index.update(&b, Some(&cluster("x")));
         let mut found = index.clusters_of(&kind, &ObjectKey::new("n", "x"));
         found.sort();
         assert_eq!(found, [a.clone(), b.clone()]);
         assert!(index.clusters_of(&kind, &ObjectKey::new("other", "x")).is_empty());
 
-        index.update(&a, Some(&cluster("x")), Some(&cluster("y")));
+        index.update(&a, Some(&cluster("y")));
         assert_eq!(index.clusters_of(&kind, &ObjectKey::new("n", "x")), std::slice::from_ref(&b));
         assert_eq!(index.clusters_of(&kind, &ObjectKey::new("n", "y")), std::slice::from_ref(&a));
 
-        index.update(&a, Some(&cluster("y")), None);
-        index.update(&b, Some(&cluster("x")), None);
+        index.update(&a, None);
+        index.update(&b, None);
         assert!(!index.uses(&kind));
     }
 }

@@ -199,6 +199,17 @@ impl<'a> Draft<'a> {
     fn take_in_infrastructure_facts(&mut self, found: &FoundObject, facts: InfrastructureFacts) {
         let was_provisioned = self.cluster.was_provisioned();
         self.findings.infrastructure.done = facts.provisioned || was_provisioned;
+        if facts.provisioned
+            && !facts.endpoint.is_valid()
+            && !facts.endpoint.is_zero()
+            && !self.has_endpoint()
+        {
+            let missing = if facts.endpoint.host.is_empty() { "host" } else { "port" };
+            self.findings.infrastructure.violation = Some(format!(
+                "{} {}: spec.controlPlaneEndpoint.{missing} must be set as well once the infrastructure is provisioned",
+                found.reference.kind, found.reference.name
+            ));
+        }
         if is_deleting(found) || self.findings.infrastructure.refused() || !self.findings.infrastructure.done
         {
             return;
@@ -241,10 +252,17 @@ impl<'a> Draft<'a> {
         }
     }
 
+    fn has_endpoint(&self) -> bool {
+        self.cluster.spec.control_plane_endpoint.as_ref().is_some_and(ApiEndpoint::is_valid)
+    }
+
     /// Takes an endpoint that is whole, unless there is one: what users gave, or what was first, stays for ever.
     fn offer_endpoint(&mut self, offered: ApiEndpoint) {
-        let known = self.cluster.spec.control_plane_endpoint.as_ref().is_some_and(ApiEndpoint::is_valid);
-        if !known && self.endpoint.is_none() && offered.is_valid() && !self.cluster.is_deleting() {
+        if !self.has_endpoint()
+            && self.endpoint.is_none()
+            && offered.is_valid()
+            && !self.cluster.is_deleting()
+        {
             self.endpoint = Some(offered);
         }
     }

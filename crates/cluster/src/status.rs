@@ -1,7 +1,7 @@
 //! Conditions and counters of a Cluster.
 
 use capstan_api::{
-    cluster::v1beta2::{ClusterStatus, ControlPlaneStatus},
+    cluster::v1beta2::{ClusterStatus, ControlPlaneStatus, ObjectReference},
     conditions::{self, ConditionStatus, Mirror, Report, legacy},
     names::annotation,
 };
@@ -202,9 +202,32 @@ fn judge(draft: &Draft<'_>, subject: &Subject) -> Option<Report> {
             } else {
                 mirror.or_else(false, subject.bad, format!("{} {}", found.reference.kind, subject.not_yet))
             };
-            Some(mirror.apply(&conditions::read(essence)))
+            Some(presentable(mirror.apply(&conditions::read(essence)), subject, &found.reference))
         }
     }
+}
+
+/// A provider's words as far as the Cluster's own schema accepts them.
+fn presentable(report: Report, subject: &Subject, source: &ObjectReference) -> Report {
+    const LONGEST_MESSAGE: usize = 32768;
+    if is_reason(&report.reason) {
+        let message = report.message.chars().take(LONGEST_MESSAGE).collect();
+        return Report { message, ..report };
+    }
+    let reason: String = report.reason.chars().take(64).collect();
+    let message = format!(
+        "{} {}: the reason {reason:?} of condition {} must be a word of letters and digits that begins with a letter",
+        source.kind, source.name, subject.source
+    );
+    Report::new(subject.condition, ConditionStatus::Unknown, conditions::reason::INVALID_CONDITION_REPORTED)
+        .with_message(message)
+}
+
+fn is_reason(word: &str) -> bool {
+    let first = word.chars().next().is_some_and(|it| it.is_ascii_alphabetic());
+    let last = word.chars().last().is_some_and(|it| it.is_ascii_alphanumeric() || it == '_');
+    let inner = word.chars().all(|it| it.is_ascii_alphanumeric() || "_,:".contains(it));
+    first && last && inner && word.len() <= 1024
 }
 
 /// An event where the condition began to say that something is wrong which no controller will mend.
@@ -298,7 +321,11 @@ fn judge_legacy(draft: &Draft<'_>, subject: &Subject) -> Option<legacy::Report> 
         Referenced::Found(found) => {
             let essence = finding.essence.as_ref()?;
             if let Some(mut mirrored) = legacy::mirror(&legacy::read(essence), subject.legacy) {
+                let cut = |text: &str, longest: usize| text.chars().take(longest).collect::<String>();
                 subject.legacy.clone_into(&mut mirrored.type_);
+                mirrored.severity = cut(&mirrored.severity, 32);
+                mirrored.reason = cut(&mirrored.reason, 256);
+                mirrored.message = cut(&mirrored.message, 10240);
                 return Some(mirrored);
             }
             Some(if is_deleting(found) {

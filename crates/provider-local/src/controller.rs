@@ -1,21 +1,24 @@
 //! The controller's shell: what wakes it, and how a step is carried out.
 
-use std::sync::Arc;
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use capstan_api::{cluster::v1beta2::Cluster, contract::owned_by_cluster, names::label};
 use capstan_runtime::{
     ObjectKey, Observed,
     cache::{Cache, Cached},
     clock,
-    controller::{Next, Reconciler},
+    controller::{Next, Reconciler, resync},
     manager::Manager,
     queue::Queue,
-    watch::{Change, WatchHandle, WatchTarget},
+    watch::{Change, Listener, WatchHandle, WatchState, WatchTarget},
     writer::{Part, WriteError, Writer},
 };
 use kube::core::ApiResource;
 use serde_json::Value;
-use tracing::{debug, info};
+use tracing::{debug, info, warn};
 
 use crate::{
     api::v1beta2::LocalCluster,
@@ -53,27 +56,19 @@ pub fn register(manager: &mut Manager, options: Options) {
         namespace: manager.namespace(),
         label_selector: filter.map(|value| format!("{}={value}", label::WATCH_FILTER)),
     };
-    let wake = Arc::clone(&queue);
-    manager.watch(target, LocalRecord::new, &locals, move |change: Change<'_, LocalRecord>| {
-        wake.add(change.key.clone());
-    });
+    let waker =
+        Arc::new(Waker { queue: Arc::clone(&queue), owned: Mutex::default(), locals: locals.clone() });
+    manager.watch(target, LocalRecord::new, &locals, LocalListener(Arc::clone(&waker)));
 
     let target = WatchTarget {
         resource: ApiResource::erase::<Cluster>(&()),
         namespace: manager.namespace(),
         label_selector: None,
     };
-    let wake = Arc::clone(&queue);
-    let clusters_watch =
-        manager.watch(target, OwnerRecord::new, &clusters, move |change: Change<'_, OwnerRecord>| {
-            for state in [change.before, change.now].into_iter().flatten() {
-                if let Some(reference) = &state.spec.infrastructure_ref
-                    && reference.kind == "LocalCluster"
-                {
-                    wake.add(change.key.beside(&reference.name));
-                }
-            }
-        });
+    let clusters_watch = manager.watch(target, OwnerRecord::new, &clusters, ClusterListener(waker));
+    let period = manager.options().sync_period;
+    manager
+        .background("the LocalClusters' resync", resync(period, locals.clone(), Arc::clone(&queue), || {}));
 
     add_converters(manager.converters());
     let reconciler = LocalReconciler {
@@ -85,6 +80,66 @@ pub fn register(manager: &mut Manager, options: Options) {
         resource,
     };
     manager.controller("localcluster", &queue, Arc::new(reconciler), options.concurrency);
+}
+
+/// Turns what happens into LocalClusters to look at.
+struct Waker {
+    queue: Arc<Queue<ObjectKey>>,
+    /// The LocalClusters that each Cluster owns.
+    owned: Mutex<HashMap<ObjectKey, HashSet<ObjectKey>>>,
+    locals: Cache<LocalRecord>,
+}
+
+impl Waker {
+    fn owned(&self) -> MutexGuard<'_, HashMap<ObjectKey, HashSet<ObjectKey>>> {
+        self.owned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct LocalListener(Arc<Waker>);
+
+impl Listener<LocalRecord> for LocalListener {
+    fn changed(&self, change: Change<'_, LocalRecord>) {
+        let owner = |local: Option<&Arc<LocalRecord>>| {
+            let owner = owned_by_cluster(local?.metadata())?;
+            Some(change.key.beside(&owner.name))
+        };
+        let (before, now) = (owner(change.before), owner(change.now));
+        if before != now {
+            let mut owned = self.0.owned();
+            if let Some(before) = before
+                && let Some(locals) = owned.get_mut(&before)
+            {
+                locals.remove(change.key);
+                if locals.is_empty() {
+                    owned.remove(&before);
+                }
+            }
+            if let Some(now) = now {
+                owned.entry(now).or_default().insert(change.key.clone());
+            }
+        }
+        self.0.queue.add(change.key.clone());
+    }
+}
+
+struct ClusterListener(Arc<Waker>);
+
+impl Listener<OwnerRecord> for ClusterListener {
+    fn changed(&self, change: Change<'_, OwnerRecord>) {
+        for local in self.0.owned().get(change.key).into_iter().flatten() {
+            self.0.queue.add(local.clone());
+        }
+    }
+
+    /// Who owns what can be told only once all Clusters are known: then everybody has another look.
+    fn state_changed(&self, state: &WatchState) {
+        if *state == WatchState::Synced {
+            for local in self.0.locals.keys() {
+                self.0.queue.add(local);
+            }
+        }
+    }
 }
 
 /// Why a pass over a LocalCluster did not come to its end.
@@ -101,9 +156,6 @@ pub(crate) enum LocalError {
         /// Why not.
         source: ListenError,
     },
-    /// The object cannot be read.
-    #[error("LocalCluster {0} cannot be read: {1}")]
-    Malformed(ObjectKey, String),
     /// Others keep writing.
     #[error("LocalCluster {0} keeps changing")]
     Restless(ObjectKey),
@@ -122,9 +174,8 @@ impl Reconciler for LocalReconciler {
     type Error = LocalError;
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Next, LocalError> {
-        // Whether an owner is there can only be told once all Clusters are known.
         if !self.clusters_watch.was_synced() {
-            return Ok(Next::Again(std::time::Duration::from_millis(100)));
+            return Ok(Next::Settled);
         }
         for _ in 0..MOST_STEPS {
             match self.step(key).await {
@@ -141,6 +192,10 @@ impl Reconciler for LocalReconciler {
         }
         Err(LocalError::Restless(key.clone()))
     }
+
+    fn is_noteworthy(&self, error: &LocalError) -> bool {
+        !matches!(error, LocalError::Write(error) if error.is_ordinary())
+    }
 }
 
 impl LocalReconciler {
@@ -152,7 +207,9 @@ impl LocalReconciler {
             return Ok(false);
         };
         if let Some(error) = &local.malformed {
-            return Err(LocalError::Malformed(key.clone(), error.clone()));
+            // Only a new state of the object can help, and that is an event.
+            warn!(%error, "this LocalCluster cannot be read");
+            return Ok(false);
         }
         let owner = owned_by_cluster(local.metadata()).and_then(|owner| {
             self.clusters
@@ -191,7 +248,11 @@ impl LocalReconciler {
         wanted: Option<&capstan_api::cluster::v1beta2::ApiEndpoint>,
     ) -> Result<bool, LocalError> {
         let uid = local.metadata.uid.as_deref().unwrap_or_default();
-        match self.balancers.ensure(key, uid, wanted, &local.spec.backends).await {
+        match self
+            .balancers
+            .ensure(key, uid, wanted, &local.spec.backends, |port| self.is_reserved(port))
+            .await
+        {
             Ok(endpoint) => {
                 // The endpoint is on record before anything is called ready.
                 if let Some(patch) = plan::record_endpoint(local, &endpoint) {
@@ -210,6 +271,13 @@ impl LocalReconciler {
                 Err(LocalError::Listen { key: key.clone(), source })
             }
         }
+    }
+
+    /// Whether a port is on record for a LocalCluster, which may be about to listen on it again.
+    fn is_reserved(&self, port: u16) -> bool {
+        self.locals.keys().iter().filter_map(|key| self.locals.get(key)).any(|local| {
+            local.spec.control_plane_endpoint.as_ref().is_some_and(|it| it.port == i32::from(port))
+        })
     }
 
     async fn release(&self, key: &ObjectKey, local: &LocalRecord) -> Result<bool, LocalError> {

@@ -61,13 +61,14 @@ pub enum ListenError {
 
 impl LoadBalancers {
     /// Makes sure that a LocalCluster's load balancer listens at the wanted endpoint, or anywhere on loopback,
-    /// and forwards to these backends. Says where it listens.
+    /// and forwards to these backends. Says where it listens. Ports that are reserved are not picked.
     pub async fn ensure(
         &self,
         key: &ObjectKey,
         uid: &str,
         wanted: Option<&ApiEndpoint>,
         backends: &[String],
+        is_reserved: impl Fn(u16) -> bool,
     ) -> Result<ApiEndpoint, ListenError> {
         if let Some(running) = self.lock().get(key)
             && running.uid == uid
@@ -83,9 +84,16 @@ impl LoadBalancers {
             });
             return Ok(running.endpoint.clone());
         }
-        // An earlier life of the object, or its old endpoint, must let go first.
+        // What listens at the same endpoint must let go first; otherwise the old one stays until the new one works.
+        let same = self.lock().get(key).is_some_and(|running| Some(&running.endpoint) == wanted);
+        if same {
+            self.remove(key).await;
+        }
+        let (listener, endpoint) = match wanted {
+            Some(wanted) => listen(wanted).await?,
+            None => listen_anywhere(is_reserved).await?,
+        };
         self.remove(key).await;
-        let (listener, endpoint) = listen(wanted).await?;
         info!(object = %key, host = %endpoint.host, port = endpoint.port, "load balancer listening");
         let (sender, receiver) = watch::channel(backends.into());
         let task = tokio::spawn(accept_all(listener, receiver));
@@ -111,9 +119,8 @@ impl LoadBalancers {
     }
 }
 
-async fn listen(wanted: Option<&ApiEndpoint>) -> Result<(TcpListener, ApiEndpoint), ListenError> {
-    let anywhere = ApiEndpoint { host: Ipv4Addr::LOCALHOST.to_string(), port: 0 };
-    let ApiEndpoint { host, port } = wanted.unwrap_or(&anywhere).clone();
+async fn listen(wanted: &ApiEndpoint) -> Result<(TcpListener, ApiEndpoint), ListenError> {
+    let ApiEndpoint { host, port } = wanted.clone();
     let number = u16::try_from(port).map_err(|_| ListenError::Port(port))?;
     let bound = async {
         let listener = TcpListener::bind((host.as_str(), number)).await?;
@@ -123,6 +130,22 @@ async fn listen(wanted: Option<&ApiEndpoint>) -> Result<(TcpListener, ApiEndpoin
     let (listener, port) =
         bound.await.map_err(|source| ListenError::Bind { host: host.clone(), port: number, source })?;
     Ok((listener, ApiEndpoint { host, port }))
+}
+
+/// Picks a port that is free now and that nobody has a claim to.
+async fn listen_anywhere(
+    is_reserved: impl Fn(u16) -> bool,
+) -> Result<(TcpListener, ApiEndpoint), ListenError> {
+    let anywhere = ApiEndpoint { host: Ipv4Addr::LOCALHOST.to_string(), port: 0 };
+    // Those that are passed over are held meanwhile, so that each try gives another port.
+    let mut passed_over = Vec::new();
+    loop {
+        let (listener, endpoint) = listen(&anywhere).await?;
+        if !u16::try_from(endpoint.port).is_ok_and(&is_reserved) {
+            return Ok((listener, endpoint));
+        }
+        passed_over.push(listener);
+    }
 }
 
 async fn accept_all(listener: TcpListener, backends: watch::Receiver<Arc<[String]>>) {
@@ -210,18 +233,19 @@ mod tests {
             listener.local_addr().unwrap().to_string()
         };
         let backends = [server("one").await, dead, server("two").await];
-        let endpoint = balancers.ensure(&key, "u", None, &backends).await.unwrap();
+        let endpoint = balancers.ensure(&key, "u", None, &backends, |_| false).await.unwrap();
         let mut answers = Vec::new();
         for _ in 0..6 {
             answers.push(ask(&endpoint).await);
         }
         assert_eq!(answers, ["one", "two", "two", "one", "two", "two"]);
 
-        let again = balancers.ensure(&key, "u", Some(&endpoint), &[server("three").await]).await.unwrap();
+        let again =
+            balancers.ensure(&key, "u", Some(&endpoint), &[server("three").await], |_| false).await.unwrap();
         assert_eq!(again, endpoint, "new backends need no new port");
         assert_eq!(ask(&endpoint).await, "three");
 
-        balancers.ensure(&key, "u", Some(&endpoint), &[]).await.unwrap();
+        balancers.ensure(&key, "u", Some(&endpoint), &[], |_| false).await.unwrap();
         assert_eq!(ask(&endpoint).await, "", "without backends a client is let go");
     }
 
@@ -231,7 +255,10 @@ mod tests {
         let port = taken.local_addr().unwrap().port();
         let wanted = ApiEndpoint { host: "127.0.0.1".into(), port: port.into() };
         let balancers = LoadBalancers::default();
-        let error = balancers.ensure(&ObjectKey::new("n", "a"), "u", Some(&wanted), &[]).await.unwrap_err();
+        let error = balancers
+            .ensure(&ObjectKey::new("n", "a"), "u", Some(&wanted), &[], |_| false)
+            .await
+            .unwrap_err();
         assert!(error.to_string().contains(&format!("127.0.0.1:{port}")), "{error}");
     }
 
@@ -239,10 +266,10 @@ mod tests {
     async fn removal_frees_the_port() {
         let balancers = LoadBalancers::default();
         let key = ObjectKey::new("n", "a");
-        let endpoint = balancers.ensure(&key, "u", None, &[]).await.unwrap();
+        let endpoint = balancers.ensure(&key, "u", None, &[], |_| false).await.unwrap();
         balancers.remove(&key).await;
         balancers.remove(&key).await;
-        let other = balancers.ensure(&ObjectKey::new("n", "b"), "u", Some(&endpoint), &[]).await;
+        let other = balancers.ensure(&ObjectKey::new("n", "b"), "u", Some(&endpoint), &[], |_| false).await;
         assert_eq!(other.unwrap(), endpoint);
     }
 }

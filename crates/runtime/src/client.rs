@@ -85,6 +85,8 @@ pub fn connect(
     // A failed request is planned anew from fresh state, never sent again blindly.
     config.default_retry = false;
     config.connect_timeout = Some(Duration::from_secs(5));
+    // Longer than any watch is silent: bookmarks come every minute.
+    config.read_timeout = Some(Duration::from_mins(5));
     let url = config.cluster_url.to_string();
     let host = config.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
     let layer = Meter {

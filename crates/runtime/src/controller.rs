@@ -9,6 +9,7 @@ use tracing::{Instrument, error, info_span, warn};
 
 use crate::{
     ObjectKey,
+    cache::{Cache, Cached},
     leadership::Leadership,
     metrics::{ControllerMetrics, ReconcileResult},
     queue::{Outcome, Queue},
@@ -105,6 +106,27 @@ async fn reconcile_once<R: Reconciler>(reconciler: &R, key: &ObjectKey) -> Outco
             error!(limit = ?RECONCILE_LIMIT, "reconcile took too long, trying again");
             Outcome::Failed
         }
+    }
+}
+
+/// Asks for every object from time to time, spread over the period; `between` runs after each round.
+pub async fn resync<T: Cached>(
+    period: Duration,
+    cache: Cache<T>,
+    queue: Arc<Queue<ObjectKey>>,
+    between: impl Fn() + Send,
+) {
+    loop {
+        let keys = cache.keys();
+        let pause = period / u32::try_from(keys.len().max(1)).unwrap_or(u32::MAX);
+        if keys.is_empty() {
+            tokio::time::sleep(period).await;
+        }
+        for key in keys {
+            tokio::time::sleep(pause).await;
+            queue.add(key);
+        }
+        between();
     }
 }
 

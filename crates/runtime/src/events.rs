@@ -1,5 +1,7 @@
 //! Kubernetes Events, written in the background and never at the cost of the work itself.
 
+use std::time::Duration;
+
 use k8s_openapi::{
     api::core::v1::{Event, EventSource, ObjectReference},
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time},
@@ -16,6 +18,9 @@ const WAITING: usize = 4096;
 const RATE: f64 = 50.0;
 /// Events at once beyond that rate.
 const BURST: u32 = 100;
+
+/// An event that takes longer than this is given up.
+const WRITE_LIMIT: Duration = Duration::from_secs(5);
 
 /// Records what happened to objects.
 #[derive(Clone, Debug)]
@@ -90,8 +95,11 @@ async fn write_all(client: Client, leadership: Leadership, mut events: mpsc::Rec
         let namespace = event.metadata.namespace.clone().unwrap_or_default();
         let api: Api<Event> = Api::namespaced(client.clone(), &namespace);
         // An event is worth one try: the condition it comes from says the same for good.
-        if let Err(error) = api.create(&PostParams::default(), &event).await {
-            debug!(%error, reason = event.reason, "event not written");
+        let params = PostParams::default();
+        match tokio::time::timeout(WRITE_LIMIT, api.create(&params, &event)).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => debug!(%error, reason = event.reason, "event not written"),
+            Err(_) => debug!(reason = event.reason, "event took too long"),
         }
     }
 }

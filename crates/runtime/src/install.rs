@@ -6,9 +6,12 @@ use futures::{StreamExt, future::try_join_all};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     Api, Client, ResourceExt,
-    api::{Patch, PatchParams},
+    api::{ListParams, Patch, PatchParams},
+    core::ApiResource,
     runtime::watcher::watch_object,
 };
+
+use crate::Observed;
 
 /// How long the API server may take to serve a new kind.
 const ESTABLISHED_LIMIT: Duration = Duration::from_secs(30);
@@ -41,11 +44,12 @@ pub async fn install_crds(
     field_manager: &str,
 ) -> Result<(), InstallError> {
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
-    try_join_all(crds.iter().map(|crd| install(&api, crd, field_manager))).await?;
+    try_join_all(crds.iter().map(|crd| install(client, &api, crd, field_manager))).await?;
     Ok(())
 }
 
 async fn install(
+    client: &Client,
     api: &Api<CustomResourceDefinition>,
     crd: &CustomResourceDefinition,
     field_manager: &str,
@@ -70,8 +74,28 @@ async fn install(
             state = words.collect::<Vec<_>>().join("; ");
         }
     };
-    match tokio::time::timeout(ESTABLISHED_LIMIT, wait).await {
-        Ok(()) => Ok(()),
-        Err(_) => Err(InstallError::NotEstablished { name, state }),
+    if tokio::time::timeout(ESTABLISHED_LIMIT, wait).await.is_err() {
+        return Err(InstallError::NotEstablished { name, state });
     }
+    // The server calls a kind established a moment before it answers for it.
+    let served = async {
+        for version in crd.spec.versions.iter().filter(|version| version.served) {
+            let resource = ApiResource {
+                group: crd.spec.group.clone(),
+                version: version.name.clone(),
+                api_version: format!("{}/{}", crd.spec.group, version.name),
+                kind: crd.spec.names.kind.clone(),
+                plural: crd.spec.names.plural.clone(),
+            };
+            let objects: Api<Observed> = Api::all_with(client.clone(), &resource);
+            while matches!(objects.list(&ListParams::default().limit(1)).await, Err(kube::Error::Api(status)) if status.code == 404)
+            {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        }
+    };
+    let state = "its kind is not served".to_owned();
+    tokio::time::timeout(ESTABLISHED_LIMIT, served)
+        .await
+        .map_err(|_| InstallError::NotEstablished { name, state })
 }

@@ -98,7 +98,7 @@ impl Election {
         info!(lease = %format!("{}/{}", self.namespace, self.name), identity = %self.identity, "waiting to lead");
         loop {
             let won = tokio::select! {
-                won = candidate.try_acquire() => won,
+                won = tokio::time::timeout(self.renew_deadline, candidate.try_acquire()) => won.unwrap_or(false),
                 () = stop.cancelled() => return Ok(()),
             };
             if won {

@@ -65,6 +65,8 @@ pub struct Manager {
     converters: Converters,
     webhooks: Option<(TcpListener, OwnCertificate)>,
     stop: CancellationToken,
+    /// Gives the Lease up; cancelled once nothing is at work any more.
+    resign: CancellationToken,
     election: Option<BoxFuture<'static, Result<(), LeadershipLost>>>,
     /// Ended at once when the process stops.
     background: Vec<(&'static str, BoxFuture<'static, ()>)>,
@@ -108,6 +110,7 @@ impl Manager {
         host: &str,
         stop: CancellationToken,
     ) -> Self {
+        let resign = CancellationToken::new();
         let (leadership, election) = if options.leader_elect {
             let election = Election {
                 namespace: client.default_namespace().to_owned(),
@@ -117,7 +120,7 @@ impl Manager {
                 renew_deadline: options.leader_elect_renew_deadline,
                 retry_period: options.leader_elect_retry_period,
             };
-            let (leadership, run) = election.start(client.clone(), stop.clone());
+            let (leadership, run) = election.start(client.clone(), resign.clone());
             let (metrics, lease, held) = (metrics.clone(), lease.to_owned(), leadership.clone());
             metrics.leading(&lease, false);
             let run = Box::pin(async move {
@@ -144,6 +147,7 @@ impl Manager {
             converters: Converters::default(),
             webhooks: None,
             stop,
+            resign,
             election,
             background: Vec::new(),
             controllers: Vec::new(),
@@ -300,8 +304,8 @@ impl Manager {
         self.stop.cancel();
         let drained = tokio::time::timeout(STOP_LIMIT, async {
             while controllers.join_next().await.is_some() {}
+            self.resign.cancel();
             if let Some(task) = election.filter(|task| !task.is_finished()) {
-                // The Lease is released once nothing is at work any more.
                 let _ = task.await;
             }
         });

@@ -3,7 +3,6 @@
 use std::{
     collections::HashSet,
     fmt,
-    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -36,8 +35,6 @@ const FIRST_RETRY: Duration = Duration::from_millis(100);
 const LONGEST_RETRY: Duration = Duration::from_secs(5);
 /// A first list that has failed this often is worth telling.
 const FAILURES_TO_TELL: u32 = 3;
-/// How often a kind that the server does not serve is asked for, if no news of its CRD comes first.
-const ABSENT_RETRY: Duration = Duration::from_secs(30);
 
 /// What is watched.
 #[derive(Clone, Debug)]
@@ -115,6 +112,10 @@ impl WatchHandle {
             self.was_synced.store(true, Ordering::Release);
         }
         let mut current = self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        // An error's words may differ from try to try; the first ones are good enough.
+        if matches!((&*current, &state), (WatchState::Failing(_), WatchState::Failing(_))) {
+            return false;
+        }
         let changed = *current != state;
         *current = state;
         changed
@@ -182,13 +183,15 @@ async fn watch_as<K, T>(
     };
     let mut config = watcher::Config::default().page_size(PAGE);
     config.label_selector.clone_from(&target.label_selector);
-    let mut events = pin!(watcher(api, config));
+    let mut events = Box::pin(watcher(api.clone(), config.clone()));
     let mut listed = HashSet::new();
     let mut failures = 0_u32;
     let enter = |state: WatchState| {
-        if handle.set(state.clone()) {
+        let changed = handle.set(state.clone());
+        if changed {
             listener.state_changed(&state);
         }
+        changed
     };
     let tell = |key: &ObjectKey, arrival: Arrival<T>| {
         if let Arrival::News { before, now } = arrival {
@@ -231,16 +234,16 @@ async fn watch_as<K, T>(
             }
             Err(error) => {
                 failures += 1;
-                let wait = match classify(&error) {
+                let trouble = classify(&error);
+                match &trouble {
                     Trouble::Absent => {
                         forget_all_but(&HashSet::new());
                         enter(WatchState::Absent);
-                        ABSENT_RETRY
                     }
                     Trouble::Refused(reason) => {
-                        warn!(kind = %target.resource.kind, group = %target.resource.group, %reason, "watch refused");
-                        enter(WatchState::Failing(reason));
-                        retry_after(failures)
+                        if enter(WatchState::Failing(reason.clone())) {
+                            warn!(kind = %target.resource.kind, group = %target.resource.group, %reason, "watch refused");
+                        }
                     }
                     Trouble::Passing => {
                         debug!(kind = %target.resource.kind, %error, "watch broken, trying again");
@@ -248,12 +251,15 @@ async fn watch_as<K, T>(
                         if !handle.was_synced() && failures >= FAILURES_TO_TELL {
                             enter(WatchState::Failing(with_causes(&error)));
                         }
-                        retry_after(failures)
                     }
-                };
+                }
                 tokio::select! {
-                    () = tokio::time::sleep(wait) => {}
-                    () = handle.retry_now.notified() => {}
+                    () = tokio::time::sleep(retry_after(failures)) => {}
+                    () = handle.retry_now.notified() => failures = 0,
+                }
+                // A watch that was turned away would resume where it was, and never say that all is well again.
+                if !matches!(trouble, Trouble::Passing) {
+                    events = Box::pin(watcher(api.clone(), config.clone()));
                 }
             }
         }

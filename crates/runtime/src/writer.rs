@@ -83,6 +83,8 @@ pub enum WriteError {
         key: ObjectKey,
         /// The server's words.
         reason: String,
+        /// The server has decided: the same request would be refused again.
+        lasting: bool,
     },
 }
 
@@ -90,6 +92,19 @@ impl WriteError {
     /// Whether reading again and deciding anew is all there is to do.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Conflict { .. })
+    }
+
+    /// The server's words, where it has decided for good.
+    pub fn lasting_refusal(&self) -> Option<&str> {
+        match self {
+            Self::Refused { reason, lasting: true, .. } => Some(reason),
+            _ => None,
+        }
+    }
+
+    /// Whether it is a matter of course, and no trouble worth telling.
+    pub fn is_ordinary(&self) -> bool {
+        matches!(self, Self::Conflict { .. } | Self::NotFound { .. } | Self::NotLeading { .. })
     }
 
     /// Whether the object is gone.
@@ -189,12 +204,17 @@ impl Writer {
                 Err(WriteError::NotFound { kind, key })
             }
             Ok(Err(error)) => {
-                let reason = match &error {
-                    kube::Error::Api(status) => status.message.clone(),
-                    other => crate::controller::with_causes(other),
+                let (reason, lasting) = match &error {
+                    kube::Error::Api(status) => (status.message.clone(), is_lasting(status)),
+                    other => (crate::controller::with_causes(other), false),
                 };
-                Err(WriteError::Refused { verb, kind, key, reason })
+                Err(WriteError::Refused { verb, kind, key, reason, lasting })
             }
         }
     }
+}
+
+/// Whether the server would say the same again: it has judged the request, or a webhook keeps it from doing so.
+fn is_lasting(status: &kube::core::Status) -> bool {
+    ((400..500).contains(&status.code) && status.code != 429) || status.message.contains("webhook")
 }

@@ -34,7 +34,8 @@ pub struct Faults {
 }
 
 /// Makes a client that suffers from faults.
-pub fn client(config: Config, faults: Faults) -> Client {
+pub fn client(mut config: Config, faults: Faults) -> Client {
+    config.default_retry = false;
     let state = Arc::new(Mutex::new(faults.seed));
     ClientBuilder::try_from(config).unwrap().with_layer(&FaultLayer { faults, state }).build()
 }

@@ -10,6 +10,7 @@
 pub mod faults;
 pub mod generic;
 mod plane;
+pub mod requests;
 pub mod story;
 pub mod wait;
 

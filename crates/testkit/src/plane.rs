@@ -2,50 +2,56 @@
 
 use std::{
     path::PathBuf,
-    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use capstan_api::{cluster, crd::Conversion};
 use capstan_control_plane::{Binaries, ControlPlane, Options, Sources};
 use capstan_provider_local::api as local;
-use capstan_runtime::install::install_crds;
-use kube::{
-    Client, Config,
-    config::{KubeConfigOptions, Kubeconfig},
+use capstan_runtime::{
+    client::{self, ClientOptions},
+    install::install_crds,
+    metrics::Metrics,
 };
+use kube::{Client, Config};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// A control plane with our kinds on it.
+/// A control plane with our kinds on it. It stops when the last story on it is over.
 #[derive(Debug)]
 pub struct Plane {
     process: Mutex<ControlPlane>,
     kubeconfig: PathBuf,
+    _turn: Option<SemaphorePermit<'static>>,
 }
 
 /// The control plane that the stories of one test binary share. It ends with the process.
-pub async fn shared_plane() -> &'static Plane {
-    static PLANE: OnceLock<Plane> = OnceLock::new();
-    static STARTING: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
-    let _guard = STARTING.lock().await;
-    if PLANE.get().is_none() {
-        let plane = Plane::start().await;
+pub async fn shared_plane() -> Arc<Plane> {
+    static PLANE: tokio::sync::OnceCell<Arc<Plane>> = tokio::sync::OnceCell::const_new();
+    let start = async || {
+        let plane = Plane::start_with(|_| {}, None).await;
         plane.install(Conversion::Nobody).await;
-        PLANE.set(plane).expect("nobody else starts it");
-    }
-    PLANE.get().expect("it was just started")
+        Arc::new(plane)
+    };
+    Arc::clone(PLANE.get_or_init(start).await)
 }
 
 impl Plane {
-    /// A control plane of a story's own, without any kinds of ours.
-    pub async fn start() -> Self {
-        Self::start_with(|_| {}).await
+    /// A control plane of a story's own, without any kinds of ours. There is one at a time: the machine is small.
+    pub async fn start() -> Arc<Self> {
+        static TURN: Semaphore = Semaphore::const_new(1);
+        let turn = TURN.acquire().await.expect("never closed");
+        Arc::new(Self::start_with(|_| {}, Some(turn)).await)
     }
 
     /// The same without Kubernetes' own controllers, for measuring ours alone.
-    pub async fn start_bare() -> Self {
-        Self::start_with(|options| options.controller_manager = false).await
+    pub async fn start_bare() -> Arc<Self> {
+        Arc::new(Self::start_with(|options| options.controller_manager = false, None).await)
     }
 
-    async fn start_with(adjust: impl FnOnce(&mut Options) + Send + 'static) -> Self {
+    async fn start_with(
+        adjust: impl FnOnce(&mut Options) + Send + 'static,
+        turn: Option<SemaphorePermit<'static>>,
+    ) -> Self {
         // Another test may have been faster.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let start = move || {
@@ -57,7 +63,7 @@ impl Plane {
         };
         let process = tokio::task::spawn_blocking(start).await.expect("control plane starts");
         let kubeconfig = process.kubeconfig().to_owned();
-        Self { process: Mutex::new(process), kubeconfig }
+        Self { process: Mutex::new(process), kubeconfig, _turn: turn }
     }
 
     /// Puts our kinds on it.
@@ -72,15 +78,19 @@ impl Plane {
         &self.kubeconfig
     }
 
-    /// An admin's configuration.
+    /// An admin's configuration, as managers find it.
     pub async fn config(&self) -> Config {
-        let kubeconfig = Kubeconfig::read_from(&self.kubeconfig).expect("kubeconfig");
-        Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.expect("config")
+        client::find_config(&self.client_options()).await.expect("config")
     }
 
-    /// An admin's client. A client belongs to the runtime that it was made on, so each story makes its own.
+    /// An admin's client, made as managers make theirs. A client belongs to the runtime that it was made on, so each
+    /// story makes its own.
     pub async fn client(&self) -> Client {
-        Client::try_from(self.config().await).expect("client")
+        client::connect(self.config().await, &self.client_options(), &Metrics::default()).expect("client")
+    }
+
+    fn client_options(&self) -> ClientOptions {
+        ClientOptions { kubeconfig: Some(self.kubeconfig.clone()), ..ClientOptions::default() }
     }
 
     /// The processes.

@@ -1,6 +1,9 @@
 //! A story: a namespace of its own, and the managers that act in it.
 
-use std::{sync::atomic::AtomicU32, time::Duration};
+use std::{
+    sync::{Arc, atomic::AtomicU32},
+    time::Duration,
+};
 
 use capstan_api::cluster::v1beta2::Cluster;
 use capstan_provider_local::api::v1beta2::LocalCluster;
@@ -23,7 +26,7 @@ use crate::{Plane, generic, shared_plane, wait};
 /// One story.
 pub struct Story {
     /// The control plane that it plays on.
-    pub plane: &'static Plane,
+    pub plane: Arc<Plane>,
     /// Its namespace.
     pub namespace: String,
     /// An admin's client.
@@ -75,7 +78,7 @@ impl Story {
     }
 
     /// Begins a story on a given control plane.
-    pub async fn begin_on(plane: &'static Plane, name: &str) -> Self {
+    pub async fn begin_on(plane: Arc<Plane>, name: &str) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let namespace = format!("{name}-{count}");
@@ -95,9 +98,34 @@ impl Story {
 
     /// Runs controllers on a client of the story's choice.
     pub fn manager_on(&self, client: Client, which: Which) -> RunningManager {
+        self.manager_with(client, which, "story", ManagerOptions::embedded())
+    }
+
+    /// Runs controllers that act only while they hold the Lease `story` in this story's namespace.
+    pub async fn elected_manager(&self, which: Which, host: &str) -> RunningManager {
+        let mut config = self.plane.config().await;
+        config.default_namespace.clone_from(&self.namespace);
+        let client = Client::try_from(config).unwrap();
+        let options = ManagerOptions {
+            leader_elect: true,
+            leader_elect_lease_duration: Duration::from_secs(3),
+            leader_elect_renew_deadline: Duration::from_secs(2),
+            leader_elect_retry_period: Duration::from_millis(200),
+            ..ManagerOptions::embedded()
+        };
+        self.manager_with(client, which, host, options)
+    }
+
+    fn manager_with(
+        &self,
+        client: Client,
+        which: Which,
+        host: &str,
+        options: ManagerOptions,
+    ) -> RunningManager {
         let stop = CancellationToken::new();
-        let options = ManagerOptions { namespace: self.namespace.clone(), ..ManagerOptions::embedded() };
-        let mut manager = Manager::new(options, client, Metrics::default(), "story", "story", stop.clone());
+        let options = ManagerOptions { namespace: self.namespace.clone(), ..options };
+        let mut manager = Manager::new(options, client, Metrics::default(), "story", host, stop.clone());
         if which != Which::Local {
             capstan_cluster::register(&mut manager, capstan_cluster::Options { concurrency: 10 });
         }

@@ -179,14 +179,22 @@ impl<'a> InfraCluster<'a> {
                 return Err(reader.error(PATH, "a map from name to {controlPlane, attributes}", other));
             }
         };
+        let limit = |expected, found| FieldError {
+            path: PATH.to_owned(),
+            expected,
+            contract: reader.contract,
+            found,
+        };
+        if domains.len() > 100 {
+            return Err(limit("at most 100 failure domains", format!("one of {}", domains.len())));
+        }
+        if let Some(domain) = domains.iter().find(|it| it.name.is_empty() || it.name.chars().count() > 256) {
+            let found = format!("one of {} characters", domain.name.chars().count());
+            return Err(limit("failure domains with names of 1 to 256 characters", found));
+        }
         domains.sort_by(|a, b| a.name.cmp(&b.name));
         if let Some(pair) = domains.windows(2).find(|pair| pair[0].name == pair[1].name) {
-            return Err(FieldError {
-                path: PATH.to_owned(),
-                expected: "a list with unique names",
-                contract: reader.contract,
-                found: format!("one with {:?} twice", pair[0].name),
-            });
+            return Err(limit("a list with unique names", format!("one with {:?} twice", pair[0].name)));
         }
         Ok(domains)
     }

@@ -1,7 +1,7 @@
 //! `capstan quickstart`: a whole management plane on one machine, and a Cluster on it.
 
 use std::{
-    path::{Path, PathBuf},
+    path::PathBuf,
     pin::pin,
     time::{Duration, Instant},
 };
@@ -19,13 +19,17 @@ use capstan_control_plane::{Binaries, ControlPlane, KUBERNETES_VERSION, Options,
 use capstan_provider_local::api as local;
 use capstan_provider_local::api::v1beta2::{LocalCluster, LocalClusterSpec};
 use capstan_runtime::{
-    install::install_crds, manager::Manager, metrics::Metrics, options::ManagerOptions, tls::OwnCertificate,
+    client::{self, ClientOptions},
+    install::install_crds,
+    manager::Manager,
+    metrics::Metrics,
+    options::ManagerOptions,
+    tls::OwnCertificate,
 };
 use futures::StreamExt;
 use kube::{
-    Api, Client, Config, ResourceExt,
+    Api, Client, ResourceExt,
     api::{ObjectMeta, Patch, PatchParams},
-    config::{KubeConfigOptions, Kubeconfig},
     runtime::watcher::watch_object,
 };
 use tokio::net::{TcpListener, TcpStream};
@@ -47,7 +51,11 @@ const PROVISIONED_LIMIT: Duration = Duration::from_mins(1);
 pub(crate) async fn run(args: QuickstartArgs, printer: Printer) -> Result<(), CommandError> {
     let stop = stop_on_signal()?;
     let started = Instant::now();
-    let plane = start_control_plane(args.state_dir.clone(), printer).await?;
+    let plane = tokio::select! {
+        plane = start_control_plane(args.state_dir.clone(), printer) => plane?,
+        // What has been started by then ends with this process.
+        () = stop.cancelled() => return Err(CommandError::plain("interrupted before the control plane was up")),
+    };
     let took = started.elapsed().as_secs_f64();
     printer.done(&format!("Kubernetes {KUBERNETES_VERSION} control plane at {} ({took:.1} s)", plane.url()));
     // Whatever happens from here on, the control plane stops in order.
@@ -98,7 +106,12 @@ async fn run_on(
     let log = plane.state_dir().join("controllers.log");
     logging::to_file(args.verbosity, &log)
         .map_err(|error| CommandError::new(format!("cannot write {}", log.display()), error))?;
-    let client = client_for(plane.kubeconfig()).await?;
+    let metrics = Metrics::default();
+    let client_options =
+        ClientOptions { kubeconfig: Some(plane.kubeconfig().to_owned()), ..ClientOptions::default() };
+    let unusable = |error| CommandError::new("cannot reach the control plane", error);
+    let config = client::find_config(&client_options).await.map_err(unusable)?;
+    let client = client::connect(config, &client_options, &metrics).map_err(unusable)?;
     let wrap = |doing: &'static str| move |error| CommandError::new(doing, error);
 
     let listener = TcpListener::bind("127.0.0.1:0").await.map_err(wrap("cannot listen for webhooks"))?;
@@ -117,37 +130,33 @@ async fn run_on(
 
     let options = ManagerOptions::embedded();
     let lease = capstan_cluster::LEASE;
-    let mut manager =
-        Manager::new(options, client.clone(), Metrics::default(), lease, &host_name(), stop.clone());
+    let mut manager = Manager::new(options, client.clone(), metrics, lease, &host_name(), stop.clone());
     manager.serve_webhooks_on(listener, certificate);
     capstan_cluster::register(&mut manager, capstan_cluster::Options::default());
     capstan_provider_local::register(&mut manager, capstan_provider_local::Options::default());
     printer.done(&format!("Core provider and local provider running (log: {})", log.display()));
-    let manager = tokio::spawn(manager.run());
+    let mut manager = tokio::spawn(manager.run());
 
-    let demo = show_demo(&client, plane, args, printer, &stop).await;
-    if demo.is_ok() && !args.exit_when_ready {
-        stop.cancelled().await;
-    }
-    stop.cancel();
-    let ended = manager.await;
+    let demo = async {
+        show_demo(&client, plane, args, printer, &stop).await?;
+        if !args.exit_when_ready {
+            stop.cancelled().await;
+        }
+        Ok(())
+    };
+    let (demo, ended) = tokio::select! {
+        demo = demo => {
+            stop.cancel();
+            (demo, manager.await)
+        }
+        ended = &mut manager => (Ok(()), ended),
+    };
     demo?;
     match ended {
         Ok(Ok(())) => Ok(()),
         Ok(Err(error)) => Err(CommandError::new("the manager ended", error)),
         Err(error) => Err(CommandError::new("the manager ended", error)),
     }
-}
-
-async fn client_for(kubeconfig: &Path) -> Result<Client, CommandError> {
-    let wrap = |error: &dyn std::fmt::Display| {
-        CommandError::plain(format!("cannot use {}: {error}", kubeconfig.display()))
-    };
-    let read = Kubeconfig::read_from(kubeconfig).map_err(|error| wrap(&error))?;
-    let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default())
-        .await
-        .map_err(|error| wrap(&error))?;
-    Client::try_from(config).map_err(|error| wrap(&error))
 }
 
 async fn show_demo(
@@ -172,9 +181,15 @@ async fn show_demo(
         () = stop.cancelled() => return Ok(()),
     };
     let took = started.elapsed();
-    TcpStream::connect(&endpoint)
+    // After a restart the Cluster is Provisioned on record before its load balancer is back.
+    let answer = async {
+        while TcpStream::connect(&endpoint).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PROVISIONED_LIMIT, answer)
         .await
-        .map_err(|error| CommandError::new(format!("the endpoint {endpoint} does not answer"), error))?;
+        .map_err(|_| CommandError::plain(format!("the endpoint {endpoint} does not answer")))?;
     printer.line("");
     printer.done(&format!(
         "Provisioned in {} ms; its endpoint {endpoint} accepts connections",

@@ -1,7 +1,5 @@
 //! Bad input ends in a condition or a rejection that names the field, and disturbs nobody else.
 
-use std::time::Duration;
-
 use capstan_api::{cluster::v1beta2::Cluster, conditions};
 use capstan_runtime::install::install_crds;
 use capstan_testkit::{
@@ -45,6 +43,18 @@ async fn each_is_explained_and_the_good_go_on() {
             json!({"controlPlaneEndpoint": {"host": "h", "port": 1}}),
             json!({"initialization": {"provisioned": true}, "failureDomains": "everywhere"}),
             "OddCluster domains: status.failureDomains must be a list",
+        ),
+        (
+            "half",
+            json!({"controlPlaneEndpoint": {"host": "h"}}),
+            json!({"initialization": {"provisioned": true}}),
+            "OddCluster half: spec.controlPlaneEndpoint.port must be set as well",
+        ),
+        (
+            "reason",
+            json!({}),
+            json!({"conditions": [{"type": "Ready", "status": "False", "reason": "not yet!"}]}),
+            "OddCluster reason: the reason \"not yet!\" of condition Ready must be a word",
         ),
         (
             "flag",
@@ -92,7 +102,7 @@ async fn each_is_explained_and_the_good_go_on() {
     // Mending the input is all it takes.
     let mended = Patch::Merge(json!({"spec": {"controlPlaneEndpoint": {"port": 6443}}}));
     story.generics("OddCluster").patch("port", &PatchParams::default(), &mended).await.unwrap();
-    story.until_phase("port", "Provisioned", Duration::from_secs(1)).await;
+    story.until_phase("port", "Provisioned", LIMIT).await;
     manager.stop().await;
 }
 

@@ -19,6 +19,17 @@ fn quickstart_ends_in_a_provisioned_cluster() {
     assert!(err.contains("accepts connections"), "{err}");
 }
 
+/// The second run goes on from the first one's data.
+#[test]
+fn quickstart_can_be_repeated_in_a_state_folder() {
+    let folder = std::env::temp_dir().join(format!("capstan-story-{}", std::process::id()));
+    for _ in 0..2 {
+        let run = capstan(&["quickstart", "--exit-when-ready", "--state-dir", folder.to_str().unwrap()]);
+        assert!(run.status.success(), "{}\n{}", text(&run.stdout), text(&run.stderr));
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 #[test]
 fn crds_are_printed_for_those_who_ask() {
     let run = capstan(&["crds", "core"]);

@@ -6,9 +6,10 @@ use capstan_testkit::{
     Story, Which, generic,
     wait::{self, LIMIT},
 };
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use kube::{
-    ResourceExt,
-    api::{DeleteParams, Patch, PatchParams},
+    Api, ResourceExt,
+    api::{DeleteParams, Patch, PatchParams, PostParams},
 };
 use serde_json::json;
 use tokio::net::TcpStream;
@@ -17,7 +18,8 @@ use tokio::net::TcpStream;
 async fn nothing_is_left() {
     let story = Story::begin("delete").await;
     let manager = story.manager(Which::All);
-    story.create_local("c", json!({})).await;
+    // An address of this story's own: a port that becomes free on 127.0.0.1 may go to another story.
+    story.create_local("c", json!({"controlPlaneEndpoint": {"host": "127.77.0.1", "port": 16443}})).await;
     story.create_cluster("c", "LocalCluster", "c").await;
     let cluster = story.until_phase("c", "Provisioned", LIMIT).await;
     story.clusters().delete("c", &DeleteParams::default()).await.unwrap();
@@ -56,6 +58,51 @@ async fn the_cluster_waits_for_its_infrastructure_and_says_so() {
     let release = Patch::Merge(json!({"metadata": {"finalizers": []}}));
     story.generics("HeldCluster").patch("ic", &PatchParams::default(), &release).await.unwrap();
     wait::until_gone(&story.clusters(), "c", LIMIT).await;
+    manager.stop().await;
+}
+
+/// A webhook that cannot be reached keeps the server from deleting: the Cluster says so.
+#[tokio::test]
+async fn a_refused_deletion_is_explained() {
+    let story = Story::begin("delete-refused").await;
+    let crd = generic::crd("RefusedCluster", &[("v1beta2", "v1beta2")]);
+    install_crds(&story.client, &[crd], "story").await.unwrap();
+    let webhooks: Api<ValidatingWebhookConfiguration> = Api::all(story.client.clone());
+    let webhook = json!({
+        "metadata": {"name": story.namespace},
+        "webhooks": [{
+            "name": "refuse.example.com",
+            "clientConfig": {"url": "https://127.0.0.1:1/refuse"},
+            "rules": [{
+                "apiGroups": [generic::GROUP], "apiVersions": ["*"],
+                "operations": ["DELETE"], "resources": ["refusedclusters"],
+            }],
+            "sideEffects": "None", "admissionReviewVersions": ["v1"], "failurePolicy": "Fail",
+        }],
+    });
+    let manager = story.manager(Which::Core);
+    story.create_generic("RefusedCluster", "ic", json!({})).await;
+    story.create_cluster("c", "RefusedCluster", "ic").await;
+    story.until_phase("c", "Provisioning", LIMIT).await;
+    webhooks.create(&PostParams::default(), &serde_json::from_value(webhook).unwrap()).await.unwrap();
+    // The server takes a moment to know its webhooks.
+    let dry = DeleteParams { dry_run: true, ..DeleteParams::default() };
+    let deadline = tokio::time::Instant::now() + LIMIT;
+    while story.generics("RefusedCluster").delete("ic", &dry).await.is_ok() {
+        assert!(tokio::time::Instant::now() < deadline, "the webhook is never called");
+    }
+
+    story.clusters().delete("c", &DeleteParams::default()).await.unwrap();
+    wait::until_is(&story.clusters(), "c", "told of the webhook", LIMIT, |cluster| {
+        let status = cluster.status.clone().unwrap_or_default();
+        let deleting = conditions::get(&status.conditions, "Deleting");
+        status.phase.as_deref() == Some("Deleting")
+            && deleting.is_some_and(|it| it.message.contains("refuse.example.com"))
+    })
+    .await;
+    webhooks.delete(&story.namespace, &DeleteParams::default()).await.unwrap();
+    wait::until_gone(&story.clusters(), "c", LIMIT).await;
+    assert!(story.generics("RefusedCluster").get_opt("ic").await.unwrap().is_none());
     manager.stop().await;
 }
 

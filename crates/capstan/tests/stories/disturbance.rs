@@ -1,16 +1,18 @@
 //! The same ends are reached through crashes, faults and a server that goes away.
 
-use std::{collections::BTreeMap, process::Stdio, time::Duration};
+use std::{collections::BTreeMap, process::Stdio, sync::Arc, time::Duration};
 
 use capstan_api::{cluster::v1beta2::Cluster, crd::Conversion};
 use capstan_testkit::{
     Plane, Story, Which,
     faults::{self, Faults},
+    requests,
     wait::{self, LIMIT},
 };
+use k8s_openapi::api::{coordination::v1::Lease, core::v1::Event};
 use kube::{
-    Resource, ResourceExt,
-    api::{DeleteParams, ListParams},
+    Api, Resource, ResourceExt,
+    api::{DeleteParams, ListParams, Patch, PatchParams},
 };
 use serde_json::{Value, json};
 
@@ -208,13 +210,13 @@ async fn a_killed_manager_goes_on_where_it_was() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_restarted_api_server_is_found_again() {
-    let plane: &'static Plane = Box::leak(Box::new(Plane::start().await));
+    let plane = Plane::start().await;
     plane.install(Conversion::Nobody).await;
-    let story = Story::begin_on(plane, "restart").await;
+    let story = Story::begin_on(Arc::clone(&plane), "restart").await;
     let manager = story.manager(Which::All);
     create(&story, "before").await;
     story.until_phase("before", "Provisioned", LIMIT).await;
-    tokio::task::spawn_blocking(|| plane.process().restart_api_server()).await.unwrap().unwrap();
+    tokio::task::spawn_blocking(move || plane.process().restart_api_server()).await.unwrap().unwrap();
     create(&story, "after").await;
     story.until_phase("after", "Provisioned", LIMIT).await;
     story.clusters().delete("before", &DeleteParams::default()).await.unwrap();
@@ -222,10 +224,10 @@ async fn a_restarted_api_server_is_found_again() {
     manager.stop().await;
 }
 
-/// After convergence not a single write: the server's own count of requests says so.
+/// After convergence not a single write, events included: the server's own count says so.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn at_rest_nothing_is_written() {
-    let plane: &'static Plane = Box::leak(Box::new(Plane::start().await));
+    let plane = Plane::start().await;
     plane.install(Conversion::Nobody).await;
     let story = Story::begin_on(plane, "rest").await;
     let manager = story.manager(Which::All);
@@ -236,32 +238,77 @@ async fn at_rest_nothing_is_written() {
         story.until_phase(&name, "Provisioned", LIMIT).await;
     }
     settle(&story).await;
-    // Long enough for anything that runs by the clock to show itself.
-    let before = writes(plane).await;
+    until_told(&story, "Provisioned", 5).await;
+
+    let before = writes(&story).await;
+    for name in names(5) {
+        // Wakes both controllers, and gives neither of them anything to do.
+        let touch = Patch::Merge(json!({"metadata": {"annotations": {"story": "touched"}}}));
+        story.locals().patch(&name, &PatchParams::default(), &touch).await.unwrap();
+    }
     tokio::time::sleep(Duration::from_secs(15)).await;
-    let after = writes(plane).await;
+    let mut after = writes(&story).await;
+    *after.get_mut("PATCH localclusters").unwrap() -= 5;
     assert_eq!(before, after);
+
+    create(&story, "witness").await;
+    story.until_phase("witness", "Provisioned", LIMIT).await;
     manager.stop().await;
 }
 
-/// Writes to our groups, by verb and resource, as the server counts them.
-async fn writes(plane: &Plane) -> BTreeMap<String, u64> {
-    let request = http::Request::get("/metrics").body(Vec::new()).unwrap();
-    let text = plane.client().await.request_text(request).await.unwrap();
-    let mut counts = BTreeMap::new();
-    for line in text.lines().filter(|line| line.starts_with("apiserver_request_total{")) {
-        let label = |name: &str| {
-            let start = line.find(&format!("{name}=\""))? + name.len() + 2;
-            line[start..].split('"').next()
-        };
-        let verb = label("verb").unwrap_or_default();
-        let ours = label("group").is_some_and(|group| group.ends_with("cluster.x-k8s.io"));
-        if ours && ["POST", "PUT", "PATCH", "APPLY", "DELETE"].contains(&verb) {
-            let count = line.rsplit(' ').next().and_then(|it| it.parse::<f64>().ok()).unwrap_or_default();
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small count")]
-            let count = count as u64;
-            *counts.entry(format!("{verb} {}", label("resource").unwrap_or_default())).or_default() += count;
+/// Waits for events, which are written in the background.
+async fn until_told(story: &Story, reason: &str, count: usize) {
+    let events: Api<Event> = Api::namespaced(story.client.clone(), &story.namespace);
+    let deadline = tokio::time::Instant::now() + LIMIT;
+    loop {
+        let told = events.list(&ListParams::default()).await.unwrap().items;
+        if told.iter().filter(|event| event.reason.as_deref() == Some(reason)).count() >= count {
+            return;
         }
+        assert!(tokio::time::Instant::now() < deadline, "the events do not come");
     }
+}
+
+/// Writes to our kinds, and of events.
+async fn writes(story: &Story) -> BTreeMap<String, u64> {
+    let mut counts =
+        requests::count(&story.client, |group| group.is_empty() || requests::is_ours(group)).await;
+    counts.retain(|name, _| {
+        let resource = name.split([' ', '/']).nth(1).unwrap_or_default();
+        requests::is_write(name) && ["clusters", "localclusters", "events"].contains(&resource)
+    });
     counts
+}
+
+/// Several managers stand for election: one acts, the next takes over when it goes, in order or not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_one_manager_leads() {
+    let story = Story::begin("leaders").await;
+    let leases: Api<Lease> = Api::namespaced(story.client.clone(), &story.namespace);
+    let held_by = async |host: &str| {
+        wait::until_is(&leases, "story", host, LIMIT, |lease: &Lease| {
+            let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref());
+            holder.is_some_and(|holder| holder.starts_with(host))
+        })
+        .await
+    };
+    let first = story.elected_manager(Which::All, "first").await;
+    held_by("first").await;
+    let second = story.elected_manager(Which::All, "second").await;
+    create(&story, "a").await;
+    story.until_phase("a", "Provisioned", LIMIT).await;
+    held_by("first").await;
+
+    first.stop().await;
+    create(&story, "b").await;
+    story.until_phase("b", "Provisioned", LIMIT).await;
+    held_by("second").await;
+
+    second.crash().await;
+    let third = story.elected_manager(Which::All, "third").await;
+    create(&story, "c").await;
+    story.until_phase("c", "Provisioned", PATIENCE).await;
+    let lease = held_by("third").await;
+    assert_eq!(lease.spec.unwrap().lease_transitions, Some(2));
+    third.stop().await;
 }

@@ -104,38 +104,36 @@ async fn connections_are_forwarded_and_survive_a_new_provider() {
 #[tokio::test]
 async fn a_taken_port_is_named_and_taken_once_it_is_free() {
     let story = Story::begin("taken-port").await;
-    let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = taken.local_addr().unwrap().port();
+    let taken = TcpListener::bind("127.77.0.3:16443").await.unwrap();
     let manager = story.manager(Which::All);
-    story.create_local("c", json!({"controlPlaneEndpoint": {"host": "127.0.0.1", "port": port}})).await;
+    story.create_local("c", json!({"controlPlaneEndpoint": {"host": "127.77.0.3", "port": 16443}})).await;
     story.create_cluster("c", "LocalCluster", "c").await;
     wait::until_is(&story.clusters(), "c", "told of the port", LIMIT, |cluster| {
         let status = cluster.status.clone().unwrap_or_default();
         conditions::get(&status.conditions, "InfrastructureReady")
-            .is_some_and(|it| it.message.contains(&format!("127.0.0.1:{port}")))
+            .is_some_and(|it| it.message.contains("127.77.0.3:16443"))
     })
     .await;
     drop(taken);
     let cluster = story.until_phase("c", "Provisioned", LIMIT).await;
-    assert_eq!(cluster.spec.control_plane_endpoint.unwrap().port, i32::from(port));
+    assert_eq!(cluster.spec.control_plane_endpoint.unwrap().host, "127.77.0.3");
     manager.stop().await;
 }
 
 #[tokio::test]
 async fn the_users_endpoint_is_served() {
     let story = Story::begin("users-endpoint").await;
-    let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
     let manager = story.manager(Which::All);
     let spec = json!({
-        "controlPlaneEndpoint": {"host": "127.0.0.1", "port": port},
+        "controlPlaneEndpoint": {"host": "127.77.0.2", "port": 16443},
         "infrastructureRef": capstan_testkit::story::reference("LocalCluster", "c"),
     });
     story.create_cluster_with("c", spec).await;
     story.create_local("c", json!({})).await;
     story.until_phase("c", "Provisioned", LIMIT).await;
-    TcpStream::connect(("127.0.0.1", port)).await.expect("the user's endpoint answers");
+    TcpStream::connect("127.77.0.2:16443").await.expect("the user's endpoint answers");
     let local = story.locals().get("c").await.unwrap();
-    assert_eq!(local.spec.control_plane_endpoint.unwrap().port, i32::from(port));
+    assert_eq!(local.spec.control_plane_endpoint.unwrap().host, "127.77.0.2");
     manager.stop().await;
 }
 

@@ -18,7 +18,7 @@ fn resource(group: &str, kind: &str, plural: &str) -> ApiResource {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_of_the_older_versions_is_served() {
-    let plane: &'static Plane = Box::leak(Box::new(Plane::start().await));
+    let plane = Plane::start().await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://127.0.0.1:{}/convert", listener.local_addr().unwrap().port());
     let certificate = OwnCertificate::make(&["127.0.0.1"]).unwrap();

@@ -221,6 +221,9 @@ fn half_an_endpoint_is_none() {
     let mut world = World::new(infrastructure(half, provisioned(json!({})))).settle();
     assert_eq!(world.status().phase.as_deref(), Some("Provisioning"));
     assert_eq!(world.cluster.spec.control_plane_endpoint, None);
+    let (_, reason, message) = world.condition("InfrastructureReady");
+    assert_eq!(reason, "ContractViolated");
+    assert!(message.contains("spec.controlPlaneEndpoint.port must be set as well"), "{message}");
     world.infrastructure.as_mut().unwrap().spec = endpoint();
     let world = world.settle();
     assert_eq!(world.status().phase.as_deref(), Some("Provisioned"));
@@ -277,6 +280,24 @@ fn the_ready_condition_is_mirrored() {
     let (status, reason, message) = world.condition("InfrastructureReady");
     assert_eq!((status, reason), ("Unknown", "InvalidConditionReported"));
     assert!(message.contains("status.conditions[0].status"), "{message}");
+}
+
+#[test]
+fn words_that_the_schema_would_reject_are_made_presentable() {
+    let ready = json!({"type": "Ready", "status": "False", "reason": "not ready!", "message": "m"});
+    let status = provisioned(json!({"conditions": [ready]}));
+    let world = World::new(infrastructure(endpoint(), status)).settle();
+    let (status, reason, message) = world.condition("InfrastructureReady");
+    assert_eq!((status, reason), ("Unknown", "InvalidConditionReported"));
+    assert!(message.contains("\"not ready!\""), "{message}");
+
+    let long = "x".repeat(40_000);
+    let ready = json!({"type": "Ready", "status": "False", "reason": "R", "message": long});
+    let status = provisioned(json!({"conditions": [ready]}));
+    let world = World::new(infrastructure(endpoint(), status)).settle();
+    assert_eq!(world.condition("InfrastructureReady").2.len(), 32768);
+    let legacy = world.status().deprecated.clone().unwrap().v1beta1.unwrap().conditions;
+    assert!(legacy.iter().all(|it| it.message.len() <= 10240));
 }
 
 #[test]
@@ -427,7 +448,7 @@ fn a_missing_kind_does_not_hold_a_deletion_but_an_unreadable_one_does() {
         assert_eq!(plan.release.is_some(), released);
         if !released {
             let status = plan.status.unwrap().to_string();
-            assert!(status.contains("Cannot tell whether FooCluster ic is gone: label missing"), "{status}");
+            assert!(status.contains("Cannot delete FooCluster ic: label missing"), "{status}");
         }
     }
 }
