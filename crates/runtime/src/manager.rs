@@ -276,16 +276,14 @@ impl Manager {
         for run in std::mem::take(&mut self.controllers) {
             controllers.spawn(run);
         }
-        let mut election = self.election.take().map(tokio::spawn);
-        let elected = async {
-            match &mut election {
-                Some(task) => task.await,
-                None => std::future::pending().await,
-            }
-        };
+        // Like all parts of the process, it ends at the latest when this future is dropped.
+        let mut election = JoinSet::new();
+        if let Some(run) = self.election.take() {
+            election.spawn(run);
+        }
         let result = tokio::select! {
             () = self.stop.cancelled() => Ok(()),
-            lost = elected => match lost {
+            Some(ended) = election.join_next() => match ended {
                 Ok(Ok(())) => Ok(()),
                 Ok(Err(lost)) => Err(lost.into()),
                 Err(_) => Err(ManagerError::PartEnded("the election")),
@@ -305,9 +303,7 @@ impl Manager {
         let drained = tokio::time::timeout(STOP_LIMIT, async {
             while controllers.join_next().await.is_some() {}
             self.resign.cancel();
-            if let Some(task) = election.filter(|task| !task.is_finished()) {
-                let _ = task.await;
-            }
+            while election.join_next().await.is_some() {}
         });
         if drained.await.is_err() {
             warn!(limit = ?STOP_LIMIT, "some reconciles did not end in time");
