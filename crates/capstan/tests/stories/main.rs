@@ -7,4 +7,5 @@ mod deletion;
 mod disturbance;
 mod handshake;
 mod provider;
+mod serving;
 mod versions;
