@@ -29,6 +29,7 @@ use tracing::{debug, info, warn};
 
 use crate::{
     conversion::converter,
+    descendants,
     foreign::Foreign,
     index::ReferenceIndex,
     plan::{Plan, PlannedEvent, Release, plan as make_plan},
@@ -229,10 +230,16 @@ impl ClusterReconciler {
         let (Some(infrastructure), Some(control_plane)) = (infrastructure, control_plane) else {
             return Ok(Next::Settled);
         };
-        let snapshot = Snapshot { cluster, infrastructure, control_plane };
+        let descendants = if cluster.is_deleting() {
+            descendants::find(&self.writer, &self.resolver.crds, key).await?
+        } else {
+            Vec::new()
+        };
+        let snapshot = Snapshot { cluster, infrastructure, control_plane, descendants };
         let plan = make_plan(&snapshot, clock::now());
+        let next = plan.again.map_or(Next::Settled, Next::Again);
         self.carry_out(key, &snapshot, plan).await?;
-        Ok(Next::Settled)
+        Ok(next)
     }
 
     async fn carry_out(&self, key: &ObjectKey, snapshot: &Snapshot, plan: Plan) -> Result<(), ClusterError> {

@@ -6,6 +6,7 @@
 pub mod controller;
 mod conversion;
 mod deletion;
+pub mod descendants;
 mod foreign;
 mod index;
 mod ownership;

@@ -1,5 +1,7 @@
 //! What is to be done about a Cluster, decided from a snapshot and nothing else.
 
+use std::time::Duration;
+
 use capstan_api::{
     cluster::v1beta2::{ApiEndpoint, ClusterStatus, Initialization},
     contract::FieldError,
@@ -34,6 +36,8 @@ pub struct Plan {
     pub release: Option<Release>,
     /// What to tell, once the writes are done.
     pub events: Vec<PlannedEvent>,
+    /// When to look again even if nothing happens: for what no watch tells.
+    pub again: Option<Duration>,
 }
 
 /// A patch of a provider's object.

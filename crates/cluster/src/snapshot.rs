@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::ApiResource;
 use serde_json::{Value, json};
 
-pub use crate::foreign::Foreign;
+pub use crate::{descendants::Descendant, foreign::Foreign};
 
 /// A Cluster as the controller reads it.
 #[derive(Clone, Debug, Default)]
@@ -154,6 +154,8 @@ pub struct Snapshot {
     pub infrastructure: Referenced,
     /// Its control plane.
     pub control_plane: Referenced,
+    /// Its Machines and what makes them; looked for only when the Cluster is to go.
+    pub descendants: Vec<Descendant>,
 }
 
 impl Snapshot {
@@ -172,6 +174,7 @@ impl Snapshot {
             cluster: Arc::clone(&self.cluster),
             infrastructure: mark(&self.infrastructure),
             control_plane: mark(&self.control_plane),
+            descendants: self.descendants.clone(),
         }
     }
 }

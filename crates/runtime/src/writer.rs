@@ -2,14 +2,19 @@
 
 use std::{fmt, time::Duration};
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
     Api, Client,
-    api::{DeleteParams, Patch, PatchParams, Preconditions},
+    api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions},
     core::ApiResource,
 };
 use serde_json::Value;
 
-use crate::{ObjectKey, leadership::Leadership, observed::Observed};
+use crate::{
+    ObjectKey,
+    leadership::Leadership,
+    observed::{Observed, ObservedMetadata},
+};
 
 /// A write that takes longer than this has failed.
 const WRITE_LIMIT: Duration = Duration::from_secs(15);
@@ -163,6 +168,19 @@ impl Writer {
             Err(WriteError::NotFound { .. }) => Ok(None),
             other => other,
         }
+    }
+
+    /// Lists the metadata of objects past all caches.
+    pub async fn list_metadata(
+        &self,
+        resource: &ApiResource,
+        namespace: &str,
+        label_selector: &str,
+    ) -> Result<Vec<ObjectMeta>, WriteError> {
+        let api: Api<ObservedMetadata> = Api::namespaced_with(self.client.clone(), namespace, resource);
+        let params = ListParams::default().labels(label_selector);
+        let list = self.limited("list", resource, &ObjectKey::new(namespace, "*"), api.list(&params)).await?;
+        Ok(list.items.into_iter().map(|ObservedMetadata(object)| object.metadata).collect())
     }
 
     fn api(&self, resource: &ApiResource, key: &ObjectKey) -> Api<Observed> {

@@ -8,8 +8,9 @@ use capstan_testkit::{
 };
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use kube::{
-    Api, ResourceExt,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
+    Api, Resource, ResourceExt,
+    api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
+    core::{ApiResource, GroupVersionKind},
 };
 use serde_json::json;
 use tokio::net::TcpStream;
@@ -103,6 +104,47 @@ async fn a_refused_deletion_is_explained() {
     webhooks.delete(&story.namespace, &DeleteParams::default()).await.unwrap();
     wait::until_gone(&story.clusters(), "c", LIMIT).await;
     assert!(story.generics("RefusedCluster").get_opt("ic").await.unwrap().is_none());
+    manager.stop().await;
+}
+
+#[tokio::test]
+async fn machines_go_before_what_they_stand_on() {
+    let story = Story::begin("delete-machines").await;
+    let mut crd = generic::crd("MachineDeployment", &[]);
+    crd.metadata.name = Some("machinedeployments.cluster.x-k8s.io".to_owned());
+    crd.spec.group = "cluster.x-k8s.io".to_owned();
+    install_crds(&story.client, &[crd], "story").await.unwrap();
+    let manager = story.manager(Which::All);
+    story.create_local("c", json!({})).await;
+    story.create_cluster("c", "LocalCluster", "c").await;
+    let cluster = story.until_phase("c", "Provisioned", LIMIT).await;
+    let kind = GroupVersionKind::gvk("cluster.x-k8s.io", "v1beta2", "MachineDeployment");
+    let resource = ApiResource::from_gvk_with_plural(&kind, "machinedeployments");
+    let machines: Api<DynamicObject> =
+        Api::namespaced_with(story.client.clone(), &story.namespace, &resource);
+    let mut machine = DynamicObject::new("md", &resource);
+    machine.metadata.labels = Some([("cluster.x-k8s.io/cluster-name".to_owned(), "c".to_owned())].into());
+    machine.metadata.finalizers = Some(vec!["example.com/hold".to_owned()]);
+    machine.metadata.owner_references = Some(vec![cluster.owner_ref(&()).unwrap()]);
+    machines.create(&PostParams::default(), &machine).await.unwrap();
+
+    story.clusters().delete("c", &DeleteParams::default()).await.unwrap();
+    wait::until_is(&story.clusters(), "c", "waiting for machines", LIMIT, |cluster| {
+        let status = cluster.status.clone().unwrap_or_default();
+        let deleting = conditions::get(&status.conditions, "Deleting");
+        deleting.is_some_and(|it| {
+            it.reason == "WaitingForWorkersDeletion" && it.message == "* MachineDeployments: md"
+        })
+    })
+    .await;
+    wait::until_is(&machines, "md", "being deleted", LIMIT, |it| it.metadata.deletion_timestamp.is_some())
+        .await;
+    assert!(story.locals().get("c").await.unwrap().metadata.deletion_timestamp.is_none());
+
+    let release = Patch::Merge(json!({"metadata": {"finalizers": []}}));
+    machines.patch("md", &PatchParams::default(), &release).await.unwrap();
+    wait::until_gone(&story.clusters(), "c", LIMIT).await;
+    assert!(story.locals().get_opt("c").await.unwrap().is_none());
     manager.stop().await;
 }
 

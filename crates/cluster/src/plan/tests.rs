@@ -16,7 +16,7 @@ use capstan_runtime::Observed;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
 use super::*;
-use crate::snapshot::Foreign;
+use crate::snapshot::{Descendant, Foreign};
 
 fn now() -> Timestamp {
     "2026-01-01T00:00:00Z".parse().unwrap()
@@ -77,6 +77,7 @@ impl World {
             cluster: Arc::new(self.cluster.clone()),
             infrastructure,
             control_plane: Referenced::Nothing,
+            descendants: Vec::new(),
         }
     }
 
@@ -430,6 +431,46 @@ fn deletion_waits_for_the_infrastructure_and_then_lets_go() {
 
     world.cluster.metadata.finalizers = None;
     assert!(world.plan().is_idle());
+}
+
+#[test]
+fn machines_go_first() {
+    let mut world = World::new(infrastructure(endpoint(), provisioned(json!({})))).settle();
+    world.cluster.metadata.deletion_timestamp = Some(Time(now()));
+    let descendant = |kind: &str, name: &str, child: bool, control_plane: bool| {
+        let owner = json!([{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "name": "c", "uid": "uid-c"}]);
+        let labels = if control_plane { json!({"cluster.x-k8s.io/control-plane": ""}) } else { json!({}) };
+        let metadata = json!({
+            "name": name, "uid": name, "labels": labels,
+            "ownerReferences": if child { owner } else { json!([]) },
+        });
+        Descendant {
+            resource: ApiResource { kind: kind.into(), ..World::resource() },
+            metadata: serde_json::from_value(metadata).unwrap(),
+        }
+    };
+    let mut snapshot = world.snapshot();
+    snapshot.descendants = vec![
+        descendant("MachineDeployment", "md", true, false),
+        descendant("Machine", "md-1", false, false),
+        descendant("Machine", "cp-1", true, true),
+    ];
+    let deleted = |plan: &Plan| plan.deletions.iter().map(|it| it.uid.clone()).collect::<Vec<_>>();
+    let first = plan(&snapshot, now());
+    assert_eq!(deleted(&first), ["md", "cp-1"], "children only, and not the infrastructure");
+    let status = first.status.unwrap().to_string();
+    assert!(status.contains("WaitingForWorkersDeletion"), "{status}");
+    assert!(status.contains(r"* MachineDeployments: md\n* Machines: cp-1, md-1"), "{status}");
+    assert!(first.again.is_some());
+
+    // With a control plane provider, its Machines are its own affair.
+    let mut managed = (*snapshot.cluster).clone();
+    managed.spec.control_plane_ref = Some(ObjectReference::default());
+    snapshot.cluster = Arc::new(managed);
+    snapshot.descendants.remove(0);
+    assert_eq!(deleted(&plan(&snapshot, now())), Vec::<String>::new(), "md-1 is its owner's to delete");
+    snapshot.descendants.remove(0);
+    assert_eq!(deleted(&plan(&snapshot, now())), ["uid-ic"], "nothing is left but the control plane's own");
 }
 
 #[test]
