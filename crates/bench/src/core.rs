@@ -32,7 +32,7 @@ const LIMIT: Duration = Duration::from_mins(15);
 const KIND: &str = "BenchCluster";
 
 #[expect(clippy::cast_precision_loss, reason = "counts are small")]
-pub(crate) async fn run(clusters: usize, binary: &Path) -> Result<()> {
+pub(crate) async fn run(clusters: usize, binary: &Path, flags: &[String]) -> Result<()> {
     let binary = binary.canonicalize().with_context(|| format!("{} is not built", binary.display()))?;
     eprintln!("starting a control plane");
     let plane = Plane::start_bare().await;
@@ -58,6 +58,7 @@ pub(crate) async fn run(clusters: usize, binary: &Path) -> Result<()> {
         .arg(format!("--namespace={}", story.namespace))
         .arg("--kubeconfig")
         .arg(plane.kubeconfig())
+        .args(flags)
         .stdout(Stdio::null())
         .kill_on_drop(true)
         .spawn()?;

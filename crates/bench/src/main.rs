@@ -25,15 +25,18 @@ enum What {
         /// The binary to measure [default: capstan, beside this one]
         #[arg(long)]
         binary: Option<PathBuf>,
+        /// Further flags for the manager, after --
+        #[arg(last = true, value_name = "FLAG")]
+        flags: Vec<String>,
     },
 }
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     match Args::parse().what {
-        What::Core { clusters, binary } => {
+        What::Core { clusters, binary, flags } => {
             let beside = std::env::current_exe()?.with_file_name("capstan");
-            core::run(clusters.max(1), &binary.unwrap_or(beside)).await
+            core::run(clusters.max(1), &binary.unwrap_or(beside), &flags).await
         }
     }
 }
