@@ -62,14 +62,21 @@ async fn health_and_metrics_are_where_dashboards_look() {
     assert!(get("127.77.1.1:19440", "/healthz").await.unwrap().starts_with("HTTP/1.1 200"));
     story.create_cluster("c", "NoSuchCluster", "x").await;
     story.until_phase("c", "Provisioning", LIMIT).await;
-    let metrics = get("127.77.1.1:18080", "/metrics").await.unwrap();
     for name in [
         "controller_runtime_reconcile_total{controller=\"cluster\",result=\"success\"}",
         "controller_runtime_max_concurrent_reconciles{controller=\"cluster\"} 50",
         "workqueue_adds_total{name=\"cluster\"",
         "rest_client_requests_total{code=\"200\"",
     ] {
-        assert!(metrics.contains(name), "{name} is missing in\n{metrics}");
+        // A reconcile is counted when it ends, a moment after its last write can be seen.
+        let deadline = tokio::time::Instant::now() + LIMIT;
+        loop {
+            let metrics = get("127.77.1.1:18080", "/metrics").await.unwrap();
+            if metrics.contains(name) {
+                break;
+            }
+            assert!(tokio::time::Instant::now() < deadline, "{name} is missing in\n{metrics}");
+        }
     }
     manager.kill().await.unwrap();
 }
