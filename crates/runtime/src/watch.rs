@@ -292,3 +292,95 @@ fn classify(error: &watcher::Error) -> Trouble {
 fn retry_after(failures: u32) -> Duration {
     FIRST_RETRY.saturating_mul(1 << failures.saturating_sub(1).min(10)).min(LONGEST_RETRY)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use http::{Request, Response};
+    use kube::{client::Body, core::GroupVersionKind};
+
+    use super::*;
+
+    /// Answers list and watch requests by a script, and keeps the last watch open for ever.
+    fn scripted(answers: &'static [(u16, &'static str)]) -> Client {
+        let turn = Arc::new(Mutex::new(0));
+        let service = tower::service_fn(move |_request: Request<Body>| {
+            let turn = Arc::clone(&turn);
+            async move {
+                let next = {
+                    let mut turn = turn.lock().unwrap();
+                    *turn += 1;
+                    answers.get(*turn - 1)
+                };
+                match next {
+                    Some((code, body)) => {
+                        Response::builder().status(*code).body(Body::from(body.as_bytes().to_vec()))
+                    }
+                    None => std::future::pending().await,
+                }
+            }
+        });
+        Client::new(service, "default")
+    }
+
+    const ONE: &str = r#"{"kind":"FooList","apiVersion":"g/v1","metadata":{"resourceVersion":"5"},
+        "items":[{"metadata":{"name":"a","namespace":"n","uid":"u","resourceVersion":"4"}}]}"#;
+    const NONE: &str =
+        r#"{"kind":"FooList","apiVersion":"g/v1","metadata":{"resourceVersion":"9"},"items":[]}"#;
+    const FORBIDDEN: &str = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",
+        "message":"foos is forbidden","reason":"Forbidden","code":403}"#;
+
+    /// Every state that a watch goes through, until it has nothing more to say.
+    async fn states(answers: &'static [(u16, &'static str)]) -> (Vec<WatchState>, Cache<Observed>) {
+        struct Listening(Arc<Mutex<Vec<WatchState>>>);
+        impl Listener<Observed> for Listening {
+            fn changed(&self, _change: Change<'_, Observed>) {}
+            fn state_changed(&self, state: &WatchState) {
+                self.0.lock().unwrap().push(state.clone());
+            }
+        }
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let cache = Cache::default();
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("g", "v1", "Foo"));
+        let target = WatchTarget { resource, namespace: None, label_selector: None };
+        let run = watch(
+            scripted(answers),
+            target,
+            |object| object,
+            cache.clone(),
+            Listening(Arc::clone(&seen)),
+            Arc::default(),
+        );
+        // Paused time jumps ahead whenever nothing can happen but timers.
+        let _ = tokio::time::timeout(Duration::from_mins(1), run).await;
+        let seen = seen.lock().unwrap().clone();
+        (seen, cache)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_was_refused_once_recovers_by_a_fresh_list() {
+        let script = &[(200, ONE), (403, FORBIDDEN), (200, NONE)];
+        let (states, cache) = states(script).await;
+        let failing = WatchState::Failing("foos is forbidden".into());
+        assert_eq!(states, [WatchState::Synced, failing, WatchState::Synced]);
+        assert!(cache.is_empty(), "what went meanwhile is forgotten");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_kind_that_is_not_served_is_absent_until_it_is() {
+        let script = &[(404, "404 page not found"), (404, "404 page not found"), (200, ONE)];
+        let (states, cache) = states(script).await;
+        assert_eq!(states, [WatchState::Absent, WatchState::Synced]);
+        assert_eq!(cache.len(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_first_list_that_keeps_failing_is_told_once() {
+        let script = &[(500, "oh"), (500, "dear"), (500, "no"), (500, "again"), (200, ONE)];
+        let (states, _) = states(script).await;
+        assert_eq!(states.len(), 2, "{states:?}");
+        assert!(matches!(states[0], WatchState::Failing(_)));
+        assert_eq!(states[1], WatchState::Synced);
+    }
+}
