@@ -28,8 +28,9 @@ use serde_json::{Value, json};
 use tracing::{debug, info, warn};
 
 use crate::{
+    class::ClassWatch,
     conversion::converter,
-    descendants,
+    descendants::{DescendantWatch, search},
     foreign::Foreign,
     index::ReferenceIndex,
     plan::{Plan, PlannedEvent, Release, plan as make_plan},
@@ -59,7 +60,8 @@ pub fn register(manager: &mut Manager, options: Options) {
     let index = Arc::new(ReferenceIndex::default());
     let clusters = Cache::<ClusterRecord>::default();
     let crds = Cache::<CrdRecord>::default();
-    let waker = Arc::new(Waker { queue: Arc::clone(&queue), index: Arc::clone(&index) });
+    let waker =
+        Arc::new(Waker { queue: Arc::clone(&queue), index: Arc::clone(&index), clusters: clusters.clone() });
     let hub = Arc::new(Hub::new(
         manager.client(),
         manager.namespace(),
@@ -83,12 +85,28 @@ pub fn register(manager: &mut Manager, options: Options) {
         namespace: None,
         label_selector: None,
     };
-    let on_crd = CrdListener { waker: Arc::clone(&waker), hub: Arc::clone(&hub) };
+    let core_kind = || (manager.client(), manager.namespace(), crds.clone(), Arc::clone(&waker));
+    let (client, namespace, known, wakes) = core_kind();
+    let descendants = Arc::new(DescendantWatch::new(client, namespace, known, wakes));
+    let (client, _, known, wakes) = core_kind();
+    // A class may be in another namespace than its Clusters.
+    let classes = Arc::new(ClassWatch::new(client, None, known, wakes));
+    let on_crd = CrdListener {
+        waker: Arc::clone(&waker),
+        hub: Arc::clone(&hub),
+        descendants: Arc::clone(&descendants),
+        classes: Arc::clone(&classes),
+    };
     let crds_watch = manager.watch_metadata(target, CrdRecord::new, &crds, on_crd);
 
     manager.converters().add(GroupKind::new(CORE_GROUP, "Cluster"), converter(crds.clone()));
     let (used, watched) = (Arc::clone(&index), Arc::clone(&hub));
-    let drop_unused = move || watched.retain(|kind| used.uses(kind));
+    let (family, class) = (Arc::clone(&descendants), Arc::clone(&classes));
+    let drop_unused = move || {
+        watched.retain(|kind| used.uses(kind));
+        family.drop_unused();
+        class.drop_unused();
+    };
     let period = manager.options().sync_period;
     manager.background(
         "the Clusters' resync",
@@ -98,6 +116,8 @@ pub fn register(manager: &mut Manager, options: Options) {
         clusters,
         index,
         resolver: Resolver { crds, crds_watch, hub },
+        descendants,
+        classes,
         writer: manager.writer("capstan-cluster"),
         recorder: manager.recorder("cluster-controller"),
         resource: ApiResource::erase::<Cluster>(&()),
@@ -106,15 +126,28 @@ pub fn register(manager: &mut Manager, options: Options) {
 }
 
 /// Turns what happens into Clusters to look at.
-struct Waker {
+pub(crate) struct Waker {
     queue: Arc<Queue<ObjectKey>>,
     index: Arc<ReferenceIndex>,
+    clusters: Cache<ClusterRecord>,
 }
 
 impl Waker {
     fn cluster_changed(&self, change: &Change<'_, ClusterRecord>) {
         self.index.update(change.key, change.now.map(|it| &**it));
         self.queue.add(change.key.clone());
+    }
+
+    /// Looks at a Cluster, if there is one of that name.
+    pub(crate) fn wake(&self, cluster: ObjectKey) {
+        if self.clusters.get(&cluster).is_some() {
+            self.queue.add(cluster);
+        }
+    }
+
+    /// Looks at all Clusters.
+    pub(crate) fn wake_all(&self) {
+        self.clusters.keys().into_iter().for_each(|cluster| self.queue.add(cluster));
     }
 
     fn wake_users_of(&self, fits: impl Fn(&GroupKind) -> bool) {
@@ -146,11 +179,15 @@ impl HubListener<Foreign> for Waker {
 struct CrdListener {
     waker: Arc<Waker>,
     hub: Arc<Hub<Foreign>>,
+    descendants: Arc<DescendantWatch>,
+    classes: Arc<ClassWatch>,
 }
 
 impl capstan_runtime::watch::Listener<CrdRecord> for CrdListener {
     fn changed(&self, change: Change<'_, CrdRecord>) {
         self.hub.crd_changed(&change.key.name);
+        self.descendants.crd_changed(&change.key.name);
+        self.classes.crd_changed(&change.key.name);
         let labels = |record: Option<&Arc<CrdRecord>>| record.map(|record| record.metadata().labels.clone());
         if labels(change.before) != labels(change.now)
             && let Some((_, group)) = change.key.name.split_once('.')
@@ -160,7 +197,7 @@ impl capstan_runtime::watch::Listener<CrdRecord> for CrdListener {
     }
 
     fn state_changed(&self, _state: &WatchState) {
-        self.waker.wake_users_of(|_| true);
+        self.waker.wake_all();
     }
 }
 
@@ -184,6 +221,8 @@ struct ClusterReconciler {
     clusters: Cache<ClusterRecord>,
     index: Arc<ReferenceIndex>,
     resolver: Resolver,
+    descendants: Arc<DescendantWatch>,
+    classes: Arc<ClassWatch>,
     writer: Writer,
     recorder: Recorder,
     resource: ApiResource,
@@ -230,12 +269,12 @@ impl ClusterReconciler {
         let (Some(infrastructure), Some(control_plane)) = (infrastructure, control_plane) else {
             return Ok(Next::Settled);
         };
-        let descendants = if cluster.is_deleting() {
-            descendants::find(&self.writer, &self.resolver.crds, key).await?
-        } else {
-            Vec::new()
+        let (Some(descendants), Some(class_gates)) =
+            (self.descendants.of(key), self.classes.gates_of(&cluster))
+        else {
+            return Ok(Next::Settled);
         };
-        let snapshot = Snapshot { cluster, infrastructure, control_plane, descendants };
+        let snapshot = Snapshot { cluster, infrastructure, control_plane, descendants, class_gates };
         let plan = make_plan(&snapshot, clock::now());
         let next = plan.again.map_or(Next::Settled, Next::Again);
         self.carry_out(key, &snapshot, plan).await?;
@@ -259,6 +298,9 @@ impl ClusterReconciler {
                 }
                 Err(error) => failure = Some((&adoption.resource, error)),
             }
+        }
+        if plan.only_if_childless {
+            self.expect_no_descendants(key, &snapshot.cluster).await?;
         }
         for deletion in &plan.deletions {
             info!(kind = %deletion.resource.kind, object = %deletion.key, "deleting");
@@ -305,6 +347,19 @@ impl ClusterReconciler {
         }
         self.tell(key, snapshot, events);
         Ok(())
+    }
+
+    /// Asks past all caches whether a Machine has come up that must go first.
+    async fn expect_no_descendants(
+        &self,
+        key: &ObjectKey,
+        cluster: &ClusterRecord,
+    ) -> Result<(), ClusterError> {
+        let has_control_plane = cluster.spec.control_plane_ref.is_some();
+        match search(&self.writer, &self.resolver.crds, key, has_control_plane).await? {
+            Some((kind, found)) => Err(ClusterError::NotGone { kind: kind.name().to_owned(), key: found }),
+            None => Ok(()),
+        }
     }
 
     /// Lets the Cluster go, if what it waited for is gone past all caches.

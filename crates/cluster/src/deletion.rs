@@ -1,21 +1,16 @@
 //! The end of a Cluster: Machines first, then control plane, then infrastructure, then the Cluster itself.
 
-use std::time::Duration;
-
 use capstan_api::contract::crd_name;
-use capstan_runtime::{ObjectKey, events::Severity};
+use capstan_runtime::{ObjectKey, cache::Cached, events::Severity};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::core::ApiResource;
 
 use crate::{
-    descendants::{Descendant, enumerate},
+    descendants::{Kind, Member, enumerate},
     ownership::other_owner,
     plan::{Draft, ObjectDeletion, Release, is_deleting, metadata},
     snapshot::Referenced,
 };
-
-/// How often Machines are looked for while they go.
-const DESCENDANTS_PERIOD: Duration = Duration::from_secs(5);
 
 /// Plans the next step, and says what the Cluster waits for.
 pub(crate) fn plan(draft: &mut Draft<'_>) {
@@ -59,6 +54,7 @@ pub(crate) fn plan(draft: &mut Draft<'_>) {
                     )
                 };
                 if !is_deleting(found) {
+                    draft.plan.only_if_childless = true;
                     let deletion = ObjectDeletion {
                         resource: found.resource.clone(),
                         key: draft.key_of(found),
@@ -71,6 +67,7 @@ pub(crate) fn plan(draft: &mut Draft<'_>) {
             }
         }
     }
+    draft.plan.only_if_childless = true;
     draft.plan.release = Some(Release { gone, patch: draft.finalizer_removal() });
     draft.findings.deletion = Some(("DeletionCompleted", "Deletion completed".to_owned()));
     let message = format!("Cluster {} has been deleted", draft.cluster.name());
@@ -79,24 +76,33 @@ pub(crate) fn plan(draft: &mut Draft<'_>) {
 
 /// Asks for the Machines to go, and says whether there are any to wait for.
 fn wait_for_descendants(draft: &mut Draft<'_>) -> bool {
+    const WAITING: &str = "WaitingForWorkersDeletion";
+    let descendants = &draft.snapshot.descendants;
+    if let Some(trouble) = &descendants.trouble {
+        draft.findings.deletion = Some((WAITING, trouble.clone()));
+        return true;
+    }
     // The control plane's provider deletes its own Machines.
-    let is_left_to_provider =
-        |it: &Descendant| it.is_control_plane() && draft.cluster.spec.control_plane_ref.is_some();
-    let waiting: Vec<_> = draft.snapshot.descendants.iter().filter(|it| !is_left_to_provider(it)).collect();
+    let is_left_to_provider = |it: &&Member| {
+        it.kind == Kind::Machine
+            && it.object.is_control_plane()
+            && draft.cluster.spec.control_plane_ref.is_some()
+    };
+    let mut waiting: Vec<_> = descendants.members.iter().filter(|it| !is_left_to_provider(it)).collect();
     if waiting.is_empty() {
         return false;
     }
-    let namespace = draft.cluster.metadata.namespace.clone().unwrap_or_default();
-    for child in &waiting {
-        if child.is_child_of(draft.cluster) && child.metadata.deletion_timestamp.is_none() {
-            draft.plan.deletions.push(ObjectDeletion {
-                resource: child.resource.clone(),
-                key: ObjectKey::new(&namespace, child.name()),
-                uid: child.metadata.uid.clone().unwrap_or_default(),
-            });
+    draft.findings.deletion = Some((WAITING, enumerate(&waiting)));
+    // Control plane Machines go last.
+    waiting.sort_by_key(|it| (it.object.is_control_plane(), it.kind));
+    for child in waiting {
+        let metadata = child.object.metadata();
+        let resource = child.kind.core().resource(child.version);
+        if child.object.is_child_of(draft.cluster) && !child.object.is_deleting() {
+            let key = draft.key_beside(child.object.name());
+            let uid = metadata.uid.clone().unwrap_or_default();
+            draft.plan.deletions.push(ObjectDeletion { resource, key, uid });
         }
     }
-    draft.findings.deletion = Some(("WaitingForWorkersDeletion", enumerate(&waiting)));
-    draft.plan.again = Some(DESCENDANTS_PERIOD);
     true
 }

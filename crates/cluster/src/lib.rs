@@ -3,12 +3,16 @@
 //! One pass over a Cluster reads a [snapshot] from caches, turns it into a [plan] by pure functions, and lets the
 //! [controller] carry the plan out: at most one write on each provider object, one on the Cluster, one on its status.
 
+mod available;
+mod class;
 pub mod controller;
 mod conversion;
+mod core_kinds;
 mod deletion;
 pub mod descendants;
 mod foreign;
 mod index;
+mod machines;
 mod ownership;
 mod phase;
 pub mod plan;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use capstan_api::{
-    cluster::v1beta2::{ApiEndpoint, ClusterStatus, Initialization},
+    cluster::v1beta2::{ApiEndpoint, ClusterStatus, Initialization, MachinesStatus},
     contract::FieldError,
     names::finalizer,
 };
@@ -13,7 +13,7 @@ use kube::core::ApiResource;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    deletion,
+    deletion, machines,
     ownership::{self, OwnedByAnother},
     phase::phase,
     provider_object::{ControlPlaneFacts, InfrastructureFacts, terminal_failure},
@@ -28,7 +28,9 @@ pub struct Plan {
     pub cluster: Option<Value>,
     /// Patches that make provider objects the Cluster's own.
     pub adoptions: Vec<ObjectPatch>,
-    /// Provider objects to delete.
+    /// Whether what follows is only right while the Cluster has no Machines left.
+    pub only_if_childless: bool,
+    /// Objects to delete.
     pub deletions: Vec<ObjectDeletion>,
     /// A patch of the Cluster's status.
     pub status: Option<Value>,
@@ -110,11 +112,13 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan {
     }
     draft.take_in_infrastructure();
     draft.take_in_control_plane();
+    machines::count_workers(&mut draft);
     if cluster.is_deleting() {
         deletion::plan(&mut draft);
     }
     draft.settle_phase();
     status::report(&mut draft, now);
+    draft.plan.again = machines::look_again(&draft, now);
     draft.finish()
 }
 
@@ -158,7 +162,12 @@ impl<'a> Draft<'a> {
     }
 
     pub(crate) fn key_of(&self, found: &FoundObject) -> ObjectKey {
-        ObjectKey::new(self.cluster.metadata.namespace.as_deref().unwrap_or_default(), &found.reference.name)
+        self.key_beside(&found.reference.name)
+    }
+
+    /// An object of that name in the Cluster's namespace.
+    pub(crate) fn key_beside(&self, name: &str) -> ObjectKey {
+        ObjectKey::new(self.cluster.metadata.namespace.as_deref().unwrap_or_default(), name)
     }
 
     fn add_finalizer(&mut self) {
@@ -228,8 +237,16 @@ impl<'a> Draft<'a> {
     }
 
     fn take_in_control_plane(&mut self) {
-        let Referenced::Found(found) = &self.snapshot.control_plane else {
-            return;
+        let found = match &self.snapshot.control_plane {
+            Referenced::Found(found) => found,
+            Referenced::Nothing if !self.cluster.has_topology() => {
+                return self.take_in_control_plane_machines();
+            }
+            // Nobody knows how many there are.
+            Referenced::Nothing | Referenced::Missing { .. } | Referenced::Unresolved { .. } => {
+                machines::take_in(&mut self.status.control_plane, MachinesStatus::default());
+                return;
+            }
         };
         let essence = found.object.essence();
         self.adopt(found, |findings| &mut findings.control_plane);
@@ -249,7 +266,21 @@ impl<'a> Draft<'a> {
             return;
         }
         self.offer_endpoint(facts.endpoint);
-        if !was_initialized {
+        self.latch_initialized();
+    }
+
+    /// A control plane of single Machines is initialized by the first Node.
+    fn take_in_control_plane_machines(&mut self) {
+        machines::count_control_plane(self);
+        let mut machines = self.snapshot.descendants.control_plane_machines();
+        if machines.any(|machine| machine.object.has_node()) {
+            self.findings.control_plane.done = true;
+            self.latch_initialized();
+        }
+    }
+
+    fn latch_initialized(&mut self) {
+        if !self.cluster.was_initialized() {
             self.initialization().control_plane_initialized = Some(true);
             let message = format!("Cluster {} ControlPlaneInitialized is now True", self.cluster.name());
             self.event(Severity::Normal, "ControlPlaneInitialized", message);

@@ -47,7 +47,8 @@ impl ControlPlaneFacts {
                 ready_replicas: object.ready_replicas()?,
                 available_replicas: object.available_replicas()?,
                 up_to_date_replicas: object.up_to_date_replicas()?,
-                ..ControlPlaneStatus::default()
+                versions: object.versions()?,
+                upgrade_plan: Vec::new(),
             },
         })
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use capstan_api::{
-    cluster::v1beta2::{ClusterSpec, ClusterStatus, ObjectReference},
+    cluster::v1beta2::{AvailabilityGate, ClusterSpec, ClusterStatus, ObjectReference},
     contract::{self, ContractVersion},
 };
 use capstan_runtime::{Observed, cache::Cached};
@@ -11,7 +11,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::ApiResource;
 use serde_json::{Value, json};
 
-pub use crate::{descendants::Descendant, foreign::Foreign};
+pub use crate::{
+    descendants::{Descendant, Descendants, Kind, Member},
+    foreign::Foreign,
+};
 
 /// A Cluster as the controller reads it.
 #[derive(Clone, Debug, Default)]
@@ -154,8 +157,10 @@ pub struct Snapshot {
     pub infrastructure: Referenced,
     /// Its control plane.
     pub control_plane: Referenced,
-    /// Its Machines and what makes them; looked for only when the Cluster is to go.
-    pub descendants: Vec<Descendant>,
+    /// Its Machines and what makes them.
+    pub descendants: Descendants,
+    /// The availability gates of its class.
+    pub class_gates: Vec<AvailabilityGate>,
 }
 
 impl Snapshot {
@@ -175,6 +180,7 @@ impl Snapshot {
             infrastructure: mark(&self.infrastructure),
             control_plane: mark(&self.control_plane),
             descendants: self.descendants.clone(),
+            class_gates: self.class_gates.clone(),
         }
     }
 }

@@ -10,9 +10,15 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
+    available,
+    descendants::merge_versions,
+    machines,
     plan::{Draft, is_deleting},
     snapshot::Referenced,
 };
+
+/// The longest message that the schema accepts.
+const LONGEST_MESSAGE: usize = 32768;
 
 /// What was found out about the objects that the Cluster refers to.
 #[derive(Debug, Default)]
@@ -93,10 +99,13 @@ pub(crate) fn report(draft: &mut Draft<'_>, now: Timestamp) {
     }
     reports.extend(infrastructure);
     reports.extend(control_plane);
-    reports.extend(initialized(draft));
+    reports.push(initialized(draft));
+    reports.extend(machines::report(draft, now));
     for report in reports {
-        conditions::set(&mut draft.status.conditions, report, generation, now);
+        conditions::set(&mut draft.status.conditions, within_limits(report), generation, now);
     }
+    let available = within_limits(available::report(draft));
+    conditions::set(&mut draft.status.conditions, available, generation, now);
     report_legacy(draft, now);
     draft.status.observed_generation = generation;
 }
@@ -154,8 +163,8 @@ fn judge(draft: &Draft<'_>, subject: &Subject) -> Option<Report> {
     };
     match referenced {
         Referenced::Nothing if draft.cluster.has_topology() => {
-            let message = if deleting { "" } else { "Waiting for cluster topology to be reconciled" };
-            say(ConditionStatus::False, reason::OBJECT_DOES_NOT_EXIST, message.to_owned())
+            let message = waiting_for_topology(draft).to_owned();
+            say(ConditionStatus::False, reason::OBJECT_DOES_NOT_EXIST, message)
         }
         Referenced::Nothing if subject.condition == INFRASTRUCTURE.condition => {
             if draft.cluster.spec.control_plane_ref.is_some() {
@@ -166,7 +175,7 @@ fn judge(draft: &Draft<'_>, subject: &Subject) -> Option<Report> {
                 say(ConditionStatus::False, reason::OBJECT_DOES_NOT_EXIST, message)
             }
         }
-        Referenced::Nothing => None,
+        Referenced::Nothing => Some(machines::control_plane_available(draft)),
         Referenced::Unresolved { reason: why, .. } => {
             say(ConditionStatus::Unknown, reason::INTERNAL_ERROR, why.clone())
         }
@@ -209,10 +218,8 @@ fn judge(draft: &Draft<'_>, subject: &Subject) -> Option<Report> {
 
 /// A provider's words as far as the Cluster's own schema accepts them.
 fn presentable(report: Report, subject: &Subject, source: &ObjectReference) -> Report {
-    const LONGEST_MESSAGE: usize = 32768;
     if is_reason(&report.reason) {
-        let message = report.message.chars().take(LONGEST_MESSAGE).collect();
-        return Report { message, ..report };
+        return report;
     }
     let reason: String = report.reason.chars().take(64).collect();
     let message = format!(
@@ -250,32 +257,44 @@ fn warn_about(draft: &mut Draft<'_>, subject: &Subject, report: &Report) {
     }
 }
 
-/// `ControlPlaneInitialized`, once true for ever. Without a reference it depends on Machines.
-fn initialized(draft: &Draft<'_>) -> Option<Report> {
+/// `ControlPlaneInitialized`, once true for ever.
+fn initialized(draft: &Draft<'_>) -> Report {
     const TYPE: &str = "ControlPlaneInitialized";
-    if conditions::is_true(&draft.cluster.status.conditions, TYPE) {
-        return Some(Report::new(TYPE, true, reason::INITIALIZED));
+    let finding = &draft.findings.control_plane;
+    if conditions::is_true(&draft.cluster.status.conditions, TYPE) || (finding.done && !finding.refused()) {
+        return Report::new(TYPE, true, reason::INITIALIZED);
     }
-    let kind = || draft.snapshot.control_plane.reference().map(|it| it.kind.clone()).unwrap_or_default();
+    let unknown = |reason: &str, message: String| {
+        Report::new(TYPE, ConditionStatus::Unknown, reason).with_message(message)
+    };
     match &draft.snapshot.control_plane {
-        Referenced::Nothing => None,
-        Referenced::Unresolved { reason: why, .. } => Some(
-            Report::new(TYPE, ConditionStatus::Unknown, reason::INTERNAL_ERROR).with_message(why.as_str()),
-        ),
-        Referenced::Missing { .. } => Some(
-            Report::new(TYPE, ConditionStatus::Unknown, reason::OBJECT_DOES_NOT_EXIST)
-                .with_message(format!("{} does not exist", kind())),
-        ),
-        Referenced::Found(_)
-            if draft.findings.control_plane.done && !draft.findings.control_plane.refused() =>
-        {
-            Some(Report::new(TYPE, true, reason::INITIALIZED))
+        Referenced::Nothing if draft.cluster.has_topology() => {
+            unknown(reason::OBJECT_DOES_NOT_EXIST, waiting_for_topology(draft).to_owned())
         }
-        Referenced::Found(_) => Some(
-            Report::new(TYPE, false, reason::NOT_INITIALIZED)
-                .with_message("Control plane not yet initialized"),
-        ),
+        Referenced::Nothing => match &draft.snapshot.descendants.trouble {
+            Some(trouble) => unknown(reason::INTERNAL_ERROR, trouble.clone()),
+            None => Report::new(TYPE, false, reason::NOT_INITIALIZED)
+                .with_message("Waiting for the first control plane machine to have status.nodeRef set"),
+        },
+        Referenced::Unresolved { reason: why, .. } => unknown(reason::INTERNAL_ERROR, why.clone()),
+        Referenced::Missing { reference, .. } => {
+            unknown(reason::OBJECT_DOES_NOT_EXIST, format!("{} does not exist", reference.kind))
+        }
+        Referenced::Found(_) => Report::new(TYPE, false, reason::NOT_INITIALIZED)
+            .with_message("Control plane not yet initialized"),
     }
+}
+
+fn waiting_for_topology(draft: &Draft<'_>) -> &'static str {
+    if draft.cluster.is_deleting() { "" } else { "Waiting for cluster topology to be reconciled" }
+}
+
+/// A message no longer than the schema accepts.
+fn within_limits(mut report: Report) -> Report {
+    if let Some((end, _)) = report.message.char_indices().nth(LONGEST_MESSAGE) {
+        report.message.truncate(end);
+    }
+    report
 }
 
 /// The conditions in the style of v1beta1, for those who still read them.
@@ -284,18 +303,18 @@ fn report_legacy(draft: &mut Draft<'_>, now: Timestamp) {
     for subject in [&INFRASTRUCTURE, &CONTROL_PLANE] {
         reports.extend(judge_legacy(draft, subject));
     }
-    if let Some(is_initialized) = initialized(draft).map(|report| report.status == ConditionStatus::True) {
-        reports.push(if is_initialized {
-            legacy::Report::holds("ControlPlaneInitialized")
-        } else {
-            let reason = "WaitingForControlPlaneProviderInitialized";
-            legacy::Report::fails("ControlPlaneInitialized", legacy::Severity::Info, reason, "")
-        });
-    }
-    let has_some = !reports.is_empty();
-    if !has_some && draft.status.deprecated.is_none() {
-        return;
-    }
+    reports.push(if initialized(draft).status == ConditionStatus::True {
+        legacy::Report::holds("ControlPlaneInitialized")
+    } else {
+        let (reason, message) = match &draft.snapshot.control_plane {
+            Referenced::Nothing => (
+                "MissingNodeRef",
+                "Waiting for the first control plane machine to have its status.nodeRef set",
+            ),
+            _ => ("WaitingForControlPlaneProviderInitialized", ""),
+        };
+        legacy::Report::fails("ControlPlaneInitialized", legacy::Severity::Info, reason, message)
+    });
     let list =
         &mut draft.status.deprecated.get_or_insert_default().v1beta1.get_or_insert_default().conditions;
     for report in reports {
@@ -351,4 +370,5 @@ pub(crate) fn count_control_plane(status: &mut ClusterStatus, counted: &ControlP
     keep(&mut known.ready_replicas, counted.ready_replicas);
     keep(&mut known.available_replicas, counted.available_replicas);
     keep(&mut known.up_to_date_replicas, counted.up_to_date_replicas);
+    known.versions = merge_versions(&counted.versions);
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::ContractVersion;
-use crate::cluster::v1beta2::{ApiEndpoint, FailureDomain};
+use crate::cluster::v1beta2::{ApiEndpoint, FailureDomain, VersionStatus};
 
 /// A field of a provider's object is not what the contract says.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -288,6 +288,30 @@ impl<'a> ProviderControlPlane<'a> {
             ContractVersion::V1Beta2 => "status.upToDateReplicas",
             ContractVersion::V1Beta1 => "status.updatedReplicas",
         })
+    }
+
+    /// The Kubernetes versions that run, and how often.
+    pub fn versions(self) -> Result<Vec<VersionStatus>, FieldError> {
+        const PATH: &str = "status.versions";
+        let Some(value) = self.0.at(PATH) else { return Ok(Vec::new()) };
+        let list = value.as_array().ok_or_else(|| self.0.error(PATH, "a list", value))?;
+        let read = |(index, entry): (usize, &Value)| {
+            let error = |expected| self.0.error(format!("{PATH}[{index}]"), expected, entry);
+            let version = entry.get("version").and_then(Value::as_str);
+            let version = version.filter(|it| (1..=256).contains(&it.len()));
+            let version = version.ok_or_else(|| error("an object with a version"))?;
+            let replicas = match entry.get("replicas") {
+                None | Some(Value::Null) => None,
+                Some(count) => Some(
+                    count
+                        .as_i64()
+                        .and_then(|count| i32::try_from(count).ok())
+                        .ok_or_else(|| error("an object whose replicas are a 32-bit integer"))?,
+                ),
+            };
+            Ok(VersionStatus { version: version.to_owned(), replicas })
+        };
+        list.iter().enumerate().map(read).collect()
     }
 
     /// The Kubernetes version that is asked for.

@@ -16,7 +16,7 @@ use capstan_runtime::Observed;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
 use super::*;
-use crate::snapshot::{Descendant, Foreign};
+use crate::snapshot::{Descendant, Descendants, Foreign, Kind, Member};
 
 fn now() -> Timestamp {
     "2026-01-01T00:00:00Z".parse().unwrap()
@@ -27,7 +27,9 @@ fn now() -> Timestamp {
 struct World {
     cluster: ClusterRecord,
     infrastructure: Option<Observed>,
+    control_plane: Option<Observed>,
     contract: ContractVersion,
+    descendants: Descendants,
 }
 
 impl World {
@@ -46,7 +48,9 @@ impl World {
         Self {
             cluster,
             infrastructure: infrastructure.map(|object| serde_json::from_value(object).unwrap()),
+            control_plane: None,
             contract: ContractVersion::V1Beta2,
+            descendants: Descendants::default(),
         }
     }
 
@@ -61,23 +65,25 @@ impl World {
     }
 
     fn snapshot(&self) -> Snapshot {
-        let infrastructure = match (&self.cluster.spec.infrastructure_ref, &self.infrastructure) {
-            (None, _) => Referenced::Nothing,
-            (Some(reference), None) => {
-                Referenced::Missing { reference: reference.clone(), resource: Self::resource() }
-            }
-            (Some(reference), Some(object)) => Referenced::Found(FoundObject {
-                reference: reference.clone(),
-                contract: self.contract,
-                resource: Self::resource(),
-                object: Arc::new(Foreign::new(object.clone())),
-            }),
-        };
+        let referenced =
+            |reference: &Option<ObjectReference>, object: &Option<Observed>| match (reference, object) {
+                (None, _) => Referenced::Nothing,
+                (Some(reference), None) => {
+                    Referenced::Missing { reference: reference.clone(), resource: Self::resource() }
+                }
+                (Some(reference), Some(object)) => Referenced::Found(FoundObject {
+                    reference: reference.clone(),
+                    contract: self.contract,
+                    resource: Self::resource(),
+                    object: Arc::new(Foreign::new(object.clone())),
+                }),
+            };
         Snapshot {
             cluster: Arc::new(self.cluster.clone()),
-            infrastructure,
-            control_plane: Referenced::Nothing,
-            descendants: Vec::new(),
+            infrastructure: referenced(&self.cluster.spec.infrastructure_ref, &self.infrastructure),
+            control_plane: referenced(&self.cluster.spec.control_plane_ref, &self.control_plane),
+            descendants: self.descendants.clone(),
+            class_gates: Vec::new(),
         }
     }
 
@@ -97,7 +103,10 @@ impl World {
             }
         }
         for adoption in &plan.adoptions {
-            let object = self.infrastructure.as_mut().unwrap();
+            let is_control_plane =
+                self.cluster.spec.control_plane_ref.as_ref().is_some_and(|it| it.name == *adoption.key.name);
+            let object = if is_control_plane { &mut self.control_plane } else { &mut self.infrastructure };
+            let object = object.as_mut().unwrap();
             let metadata = &adoption.patch["metadata"];
             object.metadata.labels = serde_json::from_value(metadata["labels"].clone()).unwrap();
             object.metadata.owner_references =
@@ -433,44 +442,268 @@ fn deletion_waits_for_the_infrastructure_and_then_lets_go() {
     assert!(world.plan().is_idle());
 }
 
+/// An object that belongs to the Cluster; `more` goes into its metadata.
+fn member(kind: Kind, name: &str, more: Value, spec: Value, status: Value) -> Member {
+    let mut metadata = json!({"name": name, "namespace": "n", "uid": name});
+    merge(&mut metadata, &more);
+    let metadata = serde_json::from_value(metadata).unwrap();
+    Member {
+        kind,
+        version: "v1beta2",
+        object: Arc::new(Descendant::new(Observed { metadata, spec, status })),
+    }
+}
+
+fn child() -> Value {
+    json!({"ownerReferences": [{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "name": "c", "uid": "uid-c"}]})
+}
+
+fn of_control_plane() -> Value {
+    json!({"labels": {"cluster.x-k8s.io/control-plane": ""}})
+}
+
+fn both(mut a: Value, b: Value) -> Value {
+    merge(&mut a, &b);
+    a
+}
+
+fn condition(type_: &str, status: &str, message: &str) -> Value {
+    json!({"type": type_, "status": status, "reason": "R", "message": message})
+}
+
 #[test]
 fn machines_go_first() {
     let mut world = World::new(infrastructure(endpoint(), provisioned(json!({})))).settle();
     world.cluster.metadata.deletion_timestamp = Some(Time(now()));
-    let descendant = |kind: &str, name: &str, child: bool, control_plane: bool| {
-        let owner = json!([{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "name": "c", "uid": "uid-c"}]);
-        let labels = if control_plane { json!({"cluster.x-k8s.io/control-plane": ""}) } else { json!({}) };
-        let metadata = json!({
-            "name": name, "uid": name, "labels": labels,
-            "ownerReferences": if child { owner } else { json!([]) },
-        });
-        Descendant {
-            resource: ApiResource { kind: kind.into(), ..World::resource() },
-            metadata: serde_json::from_value(metadata).unwrap(),
-        }
-    };
-    let mut snapshot = world.snapshot();
-    snapshot.descendants = vec![
-        descendant("MachineDeployment", "md", true, false),
-        descendant("Machine", "md-1", false, false),
-        descendant("Machine", "cp-1", true, true),
+    world.descendants.members = vec![
+        member(
+            Kind::MachineDeployment,
+            "md",
+            both(child(), json!({"finalizers": ["f"]})),
+            json!({}),
+            json!({}),
+        ),
+        member(Kind::Machine, "cp-1", both(child(), of_control_plane()), json!({}), json!({})),
+        member(Kind::Machine, "md-1", json!({}), json!({}), json!({})),
     ];
     let deleted = |plan: &Plan| plan.deletions.iter().map(|it| it.uid.clone()).collect::<Vec<_>>();
-    let first = plan(&snapshot, now());
+    let first = world.plan();
     assert_eq!(deleted(&first), ["md", "cp-1"], "children only, and not the infrastructure");
-    let status = first.status.unwrap().to_string();
-    assert!(status.contains("WaitingForWorkersDeletion"), "{status}");
-    assert!(status.contains(r"* MachineDeployments: md\n* Machines: cp-1, md-1"), "{status}");
-    assert!(first.again.is_some());
+    assert_eq!(first.deletions[0].resource.plural, "machinedeployments");
+    assert!(!first.only_if_childless);
+    world.apply(&first);
+    assert_eq!(
+        world.condition("Deleting"),
+        (
+            "True",
+            "WaitingForWorkersDeletion",
+            "* Control plane Machines: cp-1\n* MachineDeployments: md (held by f)\n* Worker Machines: md-1"
+        )
+    );
 
     // With a control plane provider, its Machines are its own affair.
-    let mut managed = (*snapshot.cluster).clone();
-    managed.spec.control_plane_ref = Some(ObjectReference::default());
-    snapshot.cluster = Arc::new(managed);
-    snapshot.descendants.remove(0);
-    assert_eq!(deleted(&plan(&snapshot, now())), Vec::<String>::new(), "md-1 is its owner's to delete");
-    snapshot.descendants.remove(0);
-    assert_eq!(deleted(&plan(&snapshot, now())), ["uid-ic"], "nothing is left but the control plane's own");
+    world.cluster.spec.control_plane_ref =
+        Some(ObjectReference { api_group: "g.io".into(), kind: "FooControlPlane".into(), name: "cp".into() });
+    world.descendants.members.remove(0);
+    assert_eq!(deleted(&world.plan()), Vec::<String>::new(), "md-1 is its owner's to delete");
+    world.descendants.members.pop();
+    let last = world.plan();
+    assert_eq!(deleted(&last), ["uid-ic"], "nothing is left but the control plane's own");
+    assert!(last.only_if_childless, "a Machine may have come up unseen");
+}
+
+#[test]
+fn what_cannot_be_read_holds_a_deletion() {
+    let mut world = World::new(infrastructure(endpoint(), provisioned(json!({})))).settle();
+    world.cluster.metadata.deletion_timestamp = Some(Time(now()));
+    world.descendants.trouble = Some("Cannot read Machines: forbidden".into());
+    let plan = world.plan();
+    assert!(plan.deletions.is_empty() && plan.release.is_none());
+    world.apply(&plan);
+    assert_eq!(
+        world.condition("Deleting"),
+        ("True", "WaitingForWorkersDeletion", "Cannot read Machines: forbidden")
+    );
+    assert_eq!(
+        world.condition("WorkersAvailable"),
+        ("Unknown", "InternalError", "Cannot read Machines: forbidden")
+    );
+}
+
+#[test]
+fn without_machines_there_is_nothing_to_complain_about() {
+    let world = World::new(infrastructure(endpoint(), provisioned(json!({})))).settle();
+    for (type_, status, reason) in [
+        ("WorkersAvailable", "True", "NoWorkers"),
+        ("ControlPlaneMachinesReady", "True", "NoReplicas"),
+        ("WorkerMachinesReady", "True", "NoReplicas"),
+        ("ControlPlaneMachinesUpToDate", "True", "NoReplicas"),
+        ("WorkerMachinesUpToDate", "True", "NoReplicas"),
+        ("RollingOut", "False", "NotRollingOut"),
+        ("ScalingUp", "False", "NotScalingUp"),
+        ("ScalingDown", "False", "NotScalingDown"),
+        ("Remediating", "False", "NotRemediating"),
+    ] {
+        assert_eq!(world.condition(type_), (status, reason, ""), "{type_}");
+    }
+    assert_eq!(world.status().workers, None);
+    assert_eq!(world.status().control_plane, None);
+}
+
+#[test]
+fn a_control_plane_of_single_machines_is_counted_and_initialized_by_its_first_node() {
+    let mut world = World::new(infrastructure(endpoint(), provisioned(json!({}))));
+    let machine = |name: &str, status: Value| {
+        let old = json!({"creationTimestamp": "2025-01-01T00:00:00Z"});
+        member(
+            Kind::Machine,
+            name,
+            both(both(child(), of_control_plane()), old),
+            json!({"version": "v1.33.0"}),
+            status,
+        )
+    };
+    world.descendants.members = vec![machine("cp-1", json!({})), machine("cp-2", json!({}))];
+    world = world.settle();
+    assert_eq!(
+        world.condition("ControlPlaneInitialized"),
+        ("False", "NotInitialized", "Waiting for the first control plane machine to have status.nodeRef set")
+    );
+    assert_eq!(
+        world.condition("ControlPlaneAvailable"),
+        ("Unknown", "AvailableUnknown", "* Machines cp-1, cp-2: Condition Available not yet reported")
+    );
+    let ready = json!({
+        "nodeRef": {"name": "node"},
+        "conditions": [condition("Ready", "True", ""), condition("Available", "True", ""), condition("UpToDate", "True", "")],
+    });
+    world.descendants.members = vec![machine("cp-1", ready.clone()), machine("cp-2", ready)];
+    world = world.settle();
+    assert_eq!(world.condition("ControlPlaneInitialized").0, "True");
+    assert_eq!(world.condition("ControlPlaneAvailable"), ("True", "Available", ""));
+    assert_eq!(world.condition("ControlPlaneMachinesReady"), ("True", "Ready", ""));
+    let counted = json!(world.status().control_plane);
+    assert_eq!(
+        counted,
+        json!({
+            "desiredReplicas": 2, "replicas": 2, "readyReplicas": 2, "availableReplicas": 2, "upToDateReplicas": 2,
+            "versions": [{"version": "v1.33.0", "replicas": 2}],
+        })
+    );
+    // Once true, for ever.
+    world.descendants.members.clear();
+    world = world.settle();
+    assert_eq!(world.condition("ControlPlaneInitialized").0, "True");
+    assert!(world.cluster.was_initialized());
+}
+
+#[test]
+fn workers_are_summed_up() {
+    let mut world = World::new(infrastructure(endpoint(), provisioned(json!({}))));
+    let group = |replicas: i32| {
+        json!({
+            "replicas": replicas, "readyReplicas": 1, "upToDateReplicas": 1,
+            "versions": [{"version": "v1.33.0", "replicas": replicas}],
+            "conditions": [
+                condition("Available", "False", "too few"), condition("RollingOut", "True", "rolling"),
+                condition("ScalingUp", "False", ""), condition("ScalingDown", "True", "shrinking"),
+            ],
+        })
+    };
+    world.descendants.members = vec![
+        member(Kind::MachinePool, "mp", child(), json!({"replicas": 2}), group(2)),
+        member(Kind::MachineDeployment, "md", child(), json!({"replicas": 3}), group(3)),
+        member(Kind::MachineSet, "md-abc", json!({}), json!({"replicas": 3}), group(3)),
+        member(Kind::MachineSet, "ms", child(), json!({"replicas": 1}), group(1)),
+        member(Kind::Machine, "m", child(), json!({"version": "v1.32.0"}), json!({})),
+        member(Kind::Machine, "md-abc-1", json!({}), json!({}), json!({})),
+    ];
+    world = world.settle();
+    assert_eq!(
+        json!(world.status().workers),
+        json!({
+            "desiredReplicas": 7, "replicas": 7, "readyReplicas": 3, "upToDateReplicas": 3,
+            "versions": [{"version": "v1.32.0", "replicas": 1}, {"version": "v1.33.0", "replicas": 6}],
+        })
+    );
+    assert_eq!(
+        world.condition("WorkersAvailable"),
+        ("False", "NotAvailable", "* MachineDeployment md: too few")
+    );
+    assert_eq!(world.condition("RollingOut"), ("True", "RollingOut", "* MachineDeployment md: rolling"));
+    assert_eq!(world.condition("ScalingUp"), ("False", "NotScalingUp", ""));
+    assert_eq!(
+        world.condition("ScalingDown"),
+        ("True", "ScalingDown", "* MachineDeployment md: shrinking\n* MachineSet ms: shrinking")
+    );
+}
+
+#[test]
+fn a_young_machine_is_not_asked_whether_it_is_up_to_date() {
+    let mut world = World::new(infrastructure(endpoint(), provisioned(json!({}))));
+    let born = |time: &str| {
+        vec![member(Kind::Machine, "m", json!({"creationTimestamp": time}), json!({}), json!({}))]
+    };
+    world.descendants.members = born("2025-12-31T23:59:55Z");
+    let plan = world.plan();
+    assert_eq!(plan.again, Some(Duration::from_secs(6)));
+    world.apply(&plan);
+    assert_eq!(world.condition("WorkerMachinesUpToDate"), ("True", "NoReplicas", ""));
+    world.descendants.members = born("2025-12-31T23:59:45Z");
+    let plan = world.plan();
+    assert_eq!(plan.again, None);
+    world.apply(&plan);
+    assert_eq!(
+        world.condition("WorkerMachinesUpToDate"),
+        ("Unknown", "UpToDateUnknown", "* Machine m: Condition UpToDate not yet reported")
+    );
+}
+
+#[test]
+fn unhealthy_machines_are_named() {
+    let mut world = World::new(infrastructure(endpoint(), provisioned(json!({}))));
+    let sick = |name: &str, more: Vec<Value>| {
+        let conditions: Vec<_> =
+            std::iter::once(condition("HealthCheckSucceeded", "False", "")).chain(more).collect();
+        member(Kind::Machine, name, json!({}), json!({}), json!({"conditions": conditions}))
+    };
+    world.descendants.members = vec![sick("a", vec![]), sick("b", vec![])];
+    world.apply(&world.plan());
+    assert_eq!(
+        world.condition("Remediating"),
+        ("False", "NotRemediating", "Machines a, b are not healthy (not to be remediated)")
+    );
+    world.descendants.members.push(sick("c", vec![condition("OwnerRemediated", "False", "waiting")]));
+    world.apply(&world.plan());
+    assert_eq!(world.condition("Remediating"), ("True", "Remediating", "* Machine c: waiting"));
+}
+
+#[test]
+fn available_sums_up() {
+    let mut world = World::new(infrastructure(endpoint(), provisioned(json!({}))));
+    world.cluster.spec.control_plane_ref =
+        Some(ObjectReference { api_group: "g.io".into(), kind: "FooControlPlane".into(), name: "cp".into() });
+    world = world.settle();
+    let (status, reason, message) = world.condition("Available");
+    assert_eq!((status, reason), ("False", "NotAvailable"));
+    assert!(message.ends_with("* ControlPlaneAvailable: FooControlPlane does not exist"), "{message}");
+
+    let said = |status: &str| {
+        json!({"status": {
+            "initialization": {"controlPlaneInitialized": true},
+            "conditions": [condition("Available", status, "words")],
+        }})
+    };
+    let object = |value: Value| {
+        let mut object = json!({"metadata": {"name": "cp", "namespace": "n", "uid": "uid-cp"}});
+        merge(&mut object, &value);
+        Some(serde_json::from_value(object).unwrap())
+    };
+    world.control_plane = object(said("True"));
+    world.cluster.spec.availability_gates =
+        serde_json::from_value(json!([{"conditionType": "Smoke", "polarity": "Negative"}])).unwrap();
+    world.apply(&world.plan());
+    assert!(world.condition("Available").2.contains("* Smoke: Condition not yet reported"));
 }
 
 #[test]

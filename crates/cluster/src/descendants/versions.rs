@@ -1,0 +1,106 @@
+//! Which versions of Kubernetes run how often.
+
+use std::cmp::Ordering;
+
+use capstan_api::cluster::v1beta2::VersionStatus;
+
+/// How many versions a status may list.
+const MOST_VERSIONS: usize = 32;
+
+/// The same versions counted once, the lowest first; those that are no versions come last.
+pub(crate) fn merge_versions<'a>(all: impl IntoIterator<Item = &'a VersionStatus>) -> Vec<VersionStatus> {
+    let mut merged: Vec<VersionStatus> = Vec::new();
+    for VersionStatus { version, replicas } in all {
+        match merged.iter_mut().find(|known| known.version == *version) {
+            Some(known) => {
+                let sum = known.replicas.unwrap_or(0).saturating_add(replicas.unwrap_or(0));
+                known.replicas = Some(sum).filter(|sum| *sum > 0);
+            }
+            None => merged.push(VersionStatus {
+                version: version.clone(),
+                replicas: replicas.filter(|replicas| *replicas > 0),
+            }),
+        }
+    }
+    merged.sort_by(|a, b| compare(&a.version, &b.version));
+    merged.truncate(MOST_VERSIONS);
+    merged
+}
+
+/// By semantic version; where that makes no difference, by name.
+fn compare(a: &str, b: &str) -> Ordering {
+    match (parse(a), parse(b)) {
+        (Some(left), Some(right)) => left.cmp(&right).then_with(|| a.cmp(b)),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => a.cmp(b),
+    }
+}
+
+/// Major, minor, patch, and the pre-release, a release coming after all of its pre-releases.
+type Parsed = (u64, u64, u64, bool, Vec<Identifier>);
+
+/// Numbers come before words.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Identifier {
+    Number(u64),
+    Word(String),
+}
+
+fn parse(text: &str) -> Option<Parsed> {
+    let text = text.strip_prefix('v').unwrap_or(text);
+    let text = text.split_once('+').map_or(text, |(version, _build)| version);
+    let (numbers, pre_release) =
+        text.split_once('-').map_or((text, None), |(numbers, rest)| (numbers, Some(rest)));
+    let mut parts = numbers.split('.').map(|part| part.parse().ok());
+    let (major, minor, patch) = (parts.next()??, parts.next()??, parts.next()??);
+    if parts.next().is_some() {
+        return None;
+    }
+    let identifiers = pre_release.into_iter().flat_map(|words| words.split('.'));
+    let identifiers = identifiers
+        .map(|word| word.parse().map_or_else(|_| Identifier::Word(word.to_owned()), Identifier::Number))
+        .collect();
+    Some((major, minor, patch, pre_release.is_none(), identifiers))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn versions(list: &[(&str, i32)]) -> Vec<VersionStatus> {
+        list.iter()
+            .map(|(version, count)| VersionStatus { version: (*version).into(), replicas: Some(*count) })
+            .collect()
+    }
+
+    #[test]
+    fn versions_are_counted_once_and_sorted() {
+        let all = versions(&[
+            ("v1.33.10", 1),
+            ("v1.33.9", 2),
+            ("odd", 1),
+            ("v1.33.10", 3),
+            ("v1.33.10-rc.10", 1),
+            ("v1.33.10-rc.9", 1),
+        ]);
+        let expected = versions(&[
+            ("v1.33.9", 2),
+            ("v1.33.10-rc.9", 1),
+            ("v1.33.10-rc.10", 1),
+            ("v1.33.10", 4),
+            ("odd", 1),
+        ]);
+        assert_eq!(merge_versions(&all), expected);
+        let mut backwards = all;
+        backwards.reverse();
+        assert_eq!(merge_versions(&backwards), expected);
+    }
+
+    #[test]
+    fn a_list_never_grows_longer_than_the_schema_allows() {
+        let all: Vec<_> =
+            (0..40).map(|patch| VersionStatus { version: format!("v1.1.{patch}"), replicas: None }).collect();
+        assert_eq!(merge_versions(&all).len(), MOST_VERSIONS);
+    }
+}
