@@ -133,7 +133,8 @@ async fn machines_go_before_what_they_stand_on() {
         let status = cluster.status.clone().unwrap_or_default();
         let deleting = conditions::get(&status.conditions, "Deleting");
         deleting.is_some_and(|it| {
-            it.reason == "WaitingForWorkersDeletion" && it.message == "* MachineDeployments: md"
+            it.reason == "WaitingForWorkersDeletion"
+                && it.message == "* MachineDeployments: md (held by example.com/hold)"
         })
     })
     .await;

@@ -6,6 +6,7 @@ mod binary;
 mod deletion;
 mod disturbance;
 mod handshake;
+mod machines;
 mod provider;
 mod serving;
 mod versions;

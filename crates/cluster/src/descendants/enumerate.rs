@@ -7,15 +7,18 @@ use capstan_runtime::cache::Cached;
 /// `* MachineDeployments: a (held by example.com/f), b, c, d, e, ... (2 more)`.
 pub(crate) fn enumerate(members: &[&Member]) -> String {
     const MOST_NAMES: usize = 5;
-    let groups: [(&str, fn(&Member) -> bool); 5] = [
-        ("Control plane Machines", |it| it.kind == Kind::Machine && it.object.is_control_plane()),
-        ("MachineDeployments", |it| it.kind == Kind::MachineDeployment),
-        ("MachineSets", |it| it.kind == Kind::MachineSet),
-        ("MachinePools", |it| it.kind == Kind::MachinePool),
-        ("Worker Machines", |it| it.kind == Kind::Machine && !it.object.is_control_plane()),
-    ];
-    let lines = groups.into_iter().filter_map(|(group, belongs)| {
-        let mut names: Vec<_> = members.iter().filter(|it| belongs(it)).map(|it| with_holders(it)).collect();
+    const GROUPS: [&str; 5] =
+        ["Control plane Machines", "MachineDeployments", "MachineSets", "MachinePools", "Worker Machines"];
+    let group_of = |member: &Member| match member.kind {
+        Kind::Machine if member.object.is_control_plane() => GROUPS[0],
+        Kind::MachineDeployment => GROUPS[1],
+        Kind::MachineSet => GROUPS[2],
+        Kind::MachinePool => GROUPS[3],
+        Kind::Machine => GROUPS[4],
+    };
+    let lines = GROUPS.into_iter().filter_map(|group| {
+        let group_members = members.iter().filter(|it| group_of(it) == group);
+        let mut names: Vec<_> = group_members.map(|it| with_holders(it)).collect();
         names.sort_unstable();
         let more = match names.len().saturating_sub(MOST_NAMES) {
             0 => String::new(),
