@@ -34,13 +34,8 @@ async fn install(story: &Story, kind: &str, version: &str) -> Api<DynamicObject>
 
 /// Creates an object that belongs to Cluster `c`.
 async fn create(api: &Api<DynamicObject>, cluster: &Cluster, name: &str, more: Value, status: Value) {
-    let plural = api.resource_url().rsplit('/').next().unwrap().to_owned();
+    let kind = if api.resource_url().ends_with("/machines") { "Machine" } else { "MachineDeployment" };
     let version = api.resource_url().split('/').nth(3).unwrap().to_owned();
-    let kind = match plural.as_str() {
-        "machines" => "Machine",
-        "machinedeployments" => "MachineDeployment",
-        other => panic!("{other} is not used here"),
-    };
     let mut object = json!({
         "apiVersion": format!("{GROUP}/{version}"), "kind": kind,
         "metadata": {
