@@ -2,9 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashSet},
-    path::Path,
     pin::pin,
-    process::Stdio,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -14,6 +12,7 @@ use capstan_api::crd::Conversion;
 use capstan_runtime::install::install_crds;
 use capstan_testkit::{Plane, Story, generic, requests, story::reference};
 use futures::{StreamExt, TryStreamExt, stream};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     ResourceExt,
     api::{Patch, PatchParams},
@@ -24,80 +23,81 @@ use kube::{
 };
 use serde_json::json;
 
-use crate::process;
+use crate::{contender::Contender, process};
 
 /// Writers at once, for the preparation and for the floor.
 const WRITERS: usize = 8;
-const LIMIT: Duration = Duration::from_mins(15);
+/// The least that a Cluster takes: its infrastructure is adopted, its endpoint and its status are written.
+const FLOOR_WRITES: usize = 3;
+const LIMIT: Duration = Duration::from_mins(30);
 const KIND: &str = "BenchCluster";
 
+/// What a contender needed.
+pub(crate) struct Measured {
+    pub(crate) name: String,
+    pub(crate) clusters: usize,
+    pub(crate) all: Duration,
+    pub(crate) floor: Duration,
+    pub(crate) writes_each: f64,
+    pub(crate) usage: process::Usage,
+    /// How long a Cluster took to follow a change of its infrastructure: the median and the longest.
+    pub(crate) follows: Option<(Duration, Duration)>,
+}
+
+/// Lets a contender bring Clusters to Provisioned, on a control plane of its own.
 #[expect(clippy::cast_precision_loss, reason = "counts are small")]
-pub(crate) async fn run(clusters: usize, binary: &Path, flags: &[String]) -> Result<()> {
-    let binary = binary.canonicalize().with_context(|| format!("{} is not built", binary.display()))?;
-    eprintln!("starting a control plane");
+pub(crate) async fn measure(
+    contender: &Contender,
+    other_kinds: &[CustomResourceDefinition],
+    clusters: usize,
+) -> Result<Measured> {
+    let name = contender.name();
+    eprintln!("{name}, {clusters} Clusters: starting a control plane");
     let plane = Plane::start_bare().await;
     plane.install(Conversion::Nobody).await;
     let story = Story::begin_on(Arc::clone(&plane), "bench").await;
-    let crd = generic::crd(KIND, &[("v1beta2", "v1beta2")]);
-    install_crds(&story.client, &[crd], "bench").await?;
+    let mut crds = other_kinds.to_vec();
+    crds.push(generic::crd(KIND, &[("v1beta2", "v1beta2")]));
+    install_crds(&story.client, &crds, "bench").await?;
 
-    eprintln!("creating {clusters} Clusters with infrastructure that is ready");
+    eprintln!("{name}, {clusters} Clusters: creating them with infrastructure that is ready");
     let names: Vec<_> = (0..clusters).map(|number| format!("c{number:05}")).collect();
     for_each(&names, |name| prepare(&story, name)).await?;
 
-    eprintln!("writing each once, plainly: the floor");
     let started = Instant::now();
-    for_each(&names, |name| write_plainly(&story, name)).await?;
+    for round in 0..FLOOR_WRITES {
+        for_each(&names, |name| write_plainly(&story, name, round)).await?;
+    }
     let floor = started.elapsed();
 
-    eprintln!("running {} manager core", binary.display());
+    eprintln!("{name}, {clusters} Clusters: running");
     let before = requests::count(&story.client, requests::is_ours).await;
     let started = Instant::now();
-    let mut manager = tokio::process::Command::new(&binary)
-        .args(["manager", "core", "--webhook-port=0", "--health-addr=0", "--diagnostics-address=0", "-v0"])
-        .arg(format!("--namespace={}", story.namespace))
-        .arg("--kubeconfig")
-        .arg(plane.kubeconfig())
-        .args(flags)
-        .stdout(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()?;
+    let mut manager = contender.start(&story.namespace, plane.kubeconfig())?;
     let pid = manager.id().context("the manager has ended")?;
-    let all = wait_for_all(&story, clusters, started).await?;
+    let all = tokio::select! {
+        all = wait_for_all(&story, clusters, started) => all?,
+        ended = manager.wait() => bail!("{name} ended early: {}", ended?),
+    };
     // Whatever is still written after the last Cluster is Provisioned counts as well.
     tokio::time::sleep(Duration::from_secs(5)).await;
     let usage = process::usage(pid)?;
     let after = requests::count(&story.client, requests::is_ours).await;
-
-    let count = clusters as f64;
     let writes = |counts: &BTreeMap<String, u64>| -> u64 {
         counts.iter().filter(|(name, _)| requests::is_write(name)).map(|(_, count)| count).sum()
     };
-    println!("clusters             {clusters}");
-    println!("all Provisioned in   {:.2} s ({:.0} Clusters/s)", all.as_secs_f64(), count / all.as_secs_f64());
-    println!(
-        "floor, one write     {:.2} s ({:.0} writes/s, {WRITERS} at once)",
-        floor.as_secs_f64(),
-        count / floor.as_secs_f64()
-    );
-    println!("ratio to the floor   {:.2}", all.as_secs_f64() / floor.as_secs_f64());
-    println!("writes per Cluster   {:.2}", (writes(&after) - writes(&before)) as f64 / count);
-    println!("manager CPU          {:.2} s", usage.cpu.as_secs_f64());
-    println!("manager memory       {:.1} MiB peak, {:.1} MiB after", usage.peak_mib, usage.resident_mib);
-    let mut delays = follow(&story, &names[..clusters.min(50)]).await?;
+    let follows =
+        if contender.is_ours() { Some(follow(&story, &names[..clusters.min(50)]).await?) } else { None };
     manager.kill().await?;
-    delays.sort();
-    let [median, longest] =
-        [delays[delays.len() / 2], delays[delays.len() - 1]].map(|it| it.as_secs_f64() * 1e3);
-    println!("follows a change in  {median:.1} ms (median), {longest:.1} ms (longest of {})", delays.len());
-    println!("requests per Cluster");
-    for (name, total) in &after {
-        let each = (total - before.get(name).copied().unwrap_or_default()) as f64 / count;
-        if each > 0.0 {
-            println!("  {name:<32} {each:.3}");
-        }
-    }
-    Ok(())
+    Ok(Measured {
+        name,
+        clusters,
+        all,
+        floor,
+        writes_each: (writes(&after) - writes(&before)) as f64 / clusters as f64,
+        usage,
+        follows,
+    })
 }
 
 async fn for_each<'a, F>(names: &'a [String], write: impl Fn(&'a str) -> F) -> Result<()>
@@ -125,14 +125,14 @@ async fn prepare(story: &Story, name: &str) -> Result<()> {
     Ok(())
 }
 
-async fn write_plainly(story: &Story, name: &str) -> Result<()> {
-    let patch = Patch::Merge(json!({"metadata": {"labels": {"raw": name}}}));
+async fn write_plainly(story: &Story, name: &str, round: usize) -> Result<()> {
+    let patch = Patch::Merge(json!({"metadata": {"labels": {"raw": format!("{name}-{round}")}}}));
     story.generics(KIND).patch(name, &PatchParams::default(), &patch).await?;
     Ok(())
 }
 
-/// How long a Cluster takes to follow a change of its infrastructure, one after another.
-async fn follow(story: &Story, names: &[String]) -> Result<Vec<Duration>> {
+/// How long a Cluster takes to follow a change of its infrastructure, one after another: the median and the longest.
+async fn follow(story: &Story, names: &[String]) -> Result<(Duration, Duration)> {
     let mut delays = Vec::new();
     for name in names {
         let api = story.clusters();
@@ -149,7 +149,8 @@ async fn follow(story: &Story, names: &[String]) -> Result<Vec<Duration>> {
             }
         }
     }
-    Ok(delays)
+    delays.sort();
+    Ok((delays[delays.len() / 2], delays[delays.len() - 1]))
 }
 
 /// Counts by a watch: a list a moment would slow down what is counted.
