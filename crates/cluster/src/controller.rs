@@ -28,6 +28,7 @@ use serde_json::{Value, json};
 use tracing::{debug, info, warn};
 
 use crate::{
+    connection::{self, ConnectionOptions, Connections},
     conversion::converter,
     descendants,
     foreign::Foreign,
@@ -45,11 +46,13 @@ const CONFLICT_TRIES: u32 = 5;
 pub struct Options {
     /// Clusters that are reconciled at the same time.
     pub concurrency: usize,
+    /// How workload clusters are connected to.
+    pub connections: ConnectionOptions,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { concurrency: 50 }
+        Self { concurrency: 50, connections: ConnectionOptions::default() }
     }
 }
 
@@ -59,6 +62,8 @@ pub fn register(manager: &mut Manager, options: Options) {
     let index = Arc::new(ReferenceIndex::default());
     let clusters = Cache::<ClusterRecord>::default();
     let crds = Cache::<CrdRecord>::default();
+    let recorder = manager.recorder("cluster-controller");
+    let connections = connection::register(manager, options.connections, &clusters, &queue, recorder.clone());
     let waker = Arc::new(Waker { queue: Arc::clone(&queue), index: Arc::clone(&index) });
     let hub = Arc::new(Hub::new(
         manager.client(),
@@ -73,8 +78,9 @@ pub fn register(manager: &mut Manager, options: Options) {
         namespace: manager.namespace(),
         label_selector: filter.map(|value| format!("{}={value}", label::WATCH_FILTER)),
     };
-    let on_cluster = Arc::clone(&waker);
+    let (on_cluster, connected) = (Arc::clone(&waker), connections.clone());
     manager.watch(target, ClusterRecord::new, &clusters, move |change: Change<'_, ClusterRecord>| {
+        connected.observe(change.key);
         on_cluster.cluster_changed(&change);
     });
 
@@ -99,7 +105,8 @@ pub fn register(manager: &mut Manager, options: Options) {
         index,
         resolver: Resolver { crds, crds_watch, hub },
         writer: manager.writer("capstan-cluster"),
-        recorder: manager.recorder("cluster-controller"),
+        recorder,
+        connections,
         resource: ApiResource::erase::<Cluster>(&()),
     };
     manager.controller("cluster", &queue, Arc::new(reconciler), options.concurrency);
@@ -186,6 +193,7 @@ struct ClusterReconciler {
     resolver: Resolver,
     writer: Writer,
     recorder: Recorder,
+    connections: Connections,
     resource: ApiResource,
 }
 
@@ -235,10 +243,20 @@ impl ClusterReconciler {
         } else {
             Vec::new()
         };
-        let snapshot = Snapshot { cluster, infrastructure, control_plane, descendants };
+        let snapshot = Snapshot {
+            cluster,
+            infrastructure,
+            control_plane,
+            descendants,
+            connection: self.connections.health(key),
+            connection_grace: self.connections.grace_period(),
+        };
         let plan = make_plan(&snapshot, clock::now());
         let next = plan.again.map_or(Next::Settled, Next::Again);
-        self.carry_out(key, &snapshot, plan).await?;
+        let carried_out = self.carry_out(key, &snapshot, plan).await;
+        // The echo of our own writes wakes nobody: what they changed for connections is told here.
+        self.connections.observe(key);
+        carried_out?;
         Ok(next)
     }
 

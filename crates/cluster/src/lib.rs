@@ -3,12 +3,14 @@
 //! One pass over a Cluster reads a [snapshot] from caches, turns it into a [plan] by pure functions, and lets the
 //! [controller] carry the plan out: at most one write on each provider object, one on the Cluster, one on its status.
 
+pub mod connection;
 pub mod controller;
 mod conversion;
 mod deletion;
 pub mod descendants;
 mod foreign;
 mod index;
+mod kubeconfig;
 mod ownership;
 mod phase;
 pub mod plan;
@@ -17,6 +19,7 @@ mod resolve;
 pub mod snapshot;
 mod status;
 
+pub use connection::ConnectionOptions;
 pub use controller::{Options, register};
 
 /// The Lease that upstream's core manager and this one compete for, so that never both act.

@@ -1,6 +1,6 @@
 //! All that one decision about a Cluster is made from.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use capstan_api::{
     cluster::v1beta2::{ClusterSpec, ClusterStatus, ObjectReference},
@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::ApiResource;
 use serde_json::{Value, json};
 
-pub use crate::{descendants::Descendant, foreign::Foreign};
+pub use crate::{connection::Health, descendants::Descendant, foreign::Foreign};
 
 /// A Cluster as the controller reads it.
 #[derive(Clone, Debug, Default)]
@@ -156,6 +156,10 @@ pub struct Snapshot {
     pub control_plane: Referenced,
     /// Its Machines and what makes them; looked for only when the Cluster is to go.
     pub descendants: Vec<Descendant>,
+    /// How the connection to its workload cluster fares.
+    pub connection: Health,
+    /// How long the workload cluster may be silent.
+    pub connection_grace: Duration,
 }
 
 impl Snapshot {
@@ -175,6 +179,8 @@ impl Snapshot {
             infrastructure: mark(&self.infrastructure),
             control_plane: mark(&self.control_plane),
             descendants: self.descendants.clone(),
+            connection: self.connection.clone(),
+            connection_grace: self.connection_grace,
         }
     }
 }

@@ -16,7 +16,7 @@ use capstan_runtime::Observed;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
 use super::*;
-use crate::snapshot::{Descendant, Foreign};
+use crate::snapshot::{Descendant, Foreign, Health};
 
 fn now() -> Timestamp {
     "2026-01-01T00:00:00Z".parse().unwrap()
@@ -78,6 +78,8 @@ impl World {
             infrastructure,
             control_plane: Referenced::Nothing,
             descendants: Vec::new(),
+            connection: Health::default(),
+            connection_grace: Duration::from_secs(50),
         }
     }
 
