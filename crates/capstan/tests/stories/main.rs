@@ -3,9 +3,12 @@
 
 mod bad_input;
 mod binary;
+mod connection;
 mod deletion;
 mod disturbance;
 mod handshake;
+mod kubeconfig;
 mod provider;
 mod serving;
 mod versions;
+mod workload;
