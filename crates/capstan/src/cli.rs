@@ -1,8 +1,8 @@
 //! The command line: every flag in one place.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
-use capstan_runtime::options::ManagerOptions;
+use capstan_runtime::options::{ManagerOptions, parse_duration};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 /// A Cluster API management plane: the CLI, the core provider and a reference infrastructure provider in one binary.
@@ -66,6 +66,22 @@ pub(crate) struct ManagerArgs {
     /// Clusters that are reconciled at the same time
     #[arg(long, value_name = "NUMBER", default_value_t = 50, value_parser = positive)]
     pub(crate) cluster_concurrency: usize,
+
+    /// Workload clusters that are connected to at the same time
+    #[arg(long, value_name = "NUMBER", default_value_t = 100, value_parser = positive)]
+    pub(crate) clustercache_concurrency: usize,
+
+    /// Requests a second to each workload cluster; 0 for no limit
+    #[arg(long, value_name = "NUMBER", default_value_t = 20.0, value_parser = rate)]
+    pub(crate) clustercache_client_qps: f64,
+
+    /// Requests at once beyond --clustercache-client-qps
+    #[arg(long, value_name = "NUMBER", default_value_t = 30)]
+    pub(crate) clustercache_client_burst: u32,
+
+    /// How long a workload cluster may be silent before RemoteConnectionProbe says so
+    #[arg(long, value_name = "DURATION", default_value = "50s", value_parser = parse_duration)]
+    pub(crate) remote_connection_grace_period: Duration,
 
     /// LocalClusters that are reconciled at the same time
     #[arg(long, value_name = "NUMBER", default_value_t = 10, value_parser = positive)]
@@ -141,6 +157,11 @@ pub(crate) enum VersionFormat {
     Yaml,
 }
 
+fn rate(text: &str) -> Result<f64, String> {
+    let rate = text.parse::<f64>().ok().filter(|rate| rate.is_finite() && *rate >= 0.0);
+    rate.ok_or_else(|| "must be 0 or a number greater than 0".to_owned())
+}
+
 fn positive(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|number| *number > 0).ok_or_else(|| "must be a number greater than 0".to_owned())
 }
@@ -168,6 +189,10 @@ mod tests {
             "--sync-period=5m0s",
             "--namespace=",
             "--kube-api-qps=50",
+            "--clustercache-concurrency=100",
+            "--clustercache-client-qps=20",
+            "--clustercache-client-burst=30",
+            "--remote-connection-grace-period=1m40s",
         ])
         .unwrap();
         let Command::Manager(args) = cli.command else { panic!("not manager") };
@@ -175,5 +200,11 @@ mod tests {
         assert_eq!(args.verbosity, 4);
         assert_eq!(args.options.sync_period.as_secs(), 300);
         assert_eq!(args.options.namespace, "");
+        assert_eq!(args.remote_connection_grace_period.as_secs(), 100);
+        for refused in
+            ["--clustercache-client-qps=-1", "--clustercache-client-qps=NaN", "--clustercache-concurrency=0"]
+        {
+            assert!(Cli::try_parse_from(["capstan", "manager", "core", refused]).is_err(), "{refused}");
+        }
     }
 }

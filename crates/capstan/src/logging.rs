@@ -8,11 +8,13 @@ use crate::cli::LogFormat;
 
 /// Kubernetes' verbosity in tracing's words.
 fn filter(verbosity: u8) -> EnvFilter {
+    // The client's own lines on failed requests say less than those of who sent them, and a workload cluster that is
+    // away would fill the log with them.
     EnvFilter::new(match verbosity {
-        0 => "warn",
-        1..=2 => "info",
+        0 => "warn,kube_client::client::builder=off",
+        1..=2 => "info,kube_client::client::builder=off",
         3..=4 => {
-            "info,capstan=debug,capstan_runtime=debug,capstan_cluster=debug,capstan_provider_local=debug"
+            "info,kube_client::client::builder=off,capstan=debug,capstan_runtime=debug,capstan_cluster=debug,capstan_provider_local=debug"
         }
         5 => "debug,hyper=info,tower=info,rustls=info",
         _ => "trace",

@@ -29,6 +29,7 @@ use tracing::{debug, info, warn};
 
 use crate::{
     class::ClassWatch,
+    connection::{self, ConnectionOptions, Connections},
     conversion::converter,
     descendants::{DescendantWatch, search},
     foreign::Foreign,
@@ -46,11 +47,13 @@ const CONFLICT_TRIES: u32 = 5;
 pub struct Options {
     /// Clusters that are reconciled at the same time.
     pub concurrency: usize,
+    /// How workload clusters are connected to.
+    pub connections: ConnectionOptions,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { concurrency: 50 }
+        Self { concurrency: 50, connections: ConnectionOptions::default() }
     }
 }
 
@@ -62,6 +65,8 @@ pub fn register(manager: &mut Manager, options: Options) {
     let crds = Cache::<CrdRecord>::default();
     let waker =
         Arc::new(Waker { queue: Arc::clone(&queue), index: Arc::clone(&index), clusters: clusters.clone() });
+    let recorder = manager.recorder("cluster-controller");
+    let connections = connection::register(manager, options.connections, &clusters, &queue, recorder.clone());
     let hub = Arc::new(Hub::new(
         manager.client(),
         manager.namespace(),
@@ -75,8 +80,9 @@ pub fn register(manager: &mut Manager, options: Options) {
         namespace: manager.namespace(),
         label_selector: filter.map(|value| format!("{}={value}", label::WATCH_FILTER)),
     };
-    let on_cluster = Arc::clone(&waker);
+    let (on_cluster, connected) = (Arc::clone(&waker), connections.clone());
     manager.watch(target, ClusterRecord::new, &clusters, move |change: Change<'_, ClusterRecord>| {
+        connected.observe(change.key);
         on_cluster.cluster_changed(&change);
     });
 
@@ -119,7 +125,8 @@ pub fn register(manager: &mut Manager, options: Options) {
         descendants,
         classes,
         writer: manager.writer("capstan-cluster"),
-        recorder: manager.recorder("cluster-controller"),
+        recorder,
+        connections,
         resource: ApiResource::erase::<Cluster>(&()),
     };
     manager.controller("cluster", &queue, Arc::new(reconciler), options.concurrency);
@@ -225,6 +232,7 @@ struct ClusterReconciler {
     classes: Arc<ClassWatch>,
     writer: Writer,
     recorder: Recorder,
+    connections: Connections,
     resource: ApiResource,
 }
 
@@ -274,10 +282,21 @@ impl ClusterReconciler {
         else {
             return Ok(Next::Settled);
         };
-        let snapshot = Snapshot { cluster, infrastructure, control_plane, descendants, class_gates };
+        let snapshot = Snapshot {
+            cluster,
+            infrastructure,
+            control_plane,
+            descendants,
+            class_gates,
+            connection: self.connections.health(key),
+            connection_grace: self.connections.grace_period(),
+        };
         let plan = make_plan(&snapshot, clock::now());
         let next = plan.again.map_or(Next::Settled, Next::Again);
-        self.carry_out(key, &snapshot, plan).await?;
+        let carried_out = self.carry_out(key, &snapshot, plan).await;
+        // The echo of our own writes wakes nobody: what they changed for connections is told here.
+        self.connections.observe(key);
+        carried_out?;
         Ok(next)
     }
 

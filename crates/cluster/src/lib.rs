@@ -5,6 +5,7 @@
 
 mod available;
 mod class;
+pub mod connection;
 pub mod controller;
 mod conversion;
 mod core_kinds;
@@ -12,6 +13,7 @@ mod deletion;
 pub mod descendants;
 mod foreign;
 mod index;
+mod kubeconfig;
 mod machines;
 mod ownership;
 mod phase;
@@ -21,6 +23,7 @@ mod resolve;
 pub mod snapshot;
 mod status;
 
+pub use connection::ConnectionOptions;
 pub use controller::{Options, register};
 
 /// The Lease that upstream's core manager and this one compete for, so that never both act.

@@ -1,6 +1,6 @@
 //! All that one decision about a Cluster is made from.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use capstan_api::{
     cluster::v1beta2::{AvailabilityGate, ClusterSpec, ClusterStatus, ObjectReference},
@@ -12,6 +12,7 @@ use kube::core::ApiResource;
 use serde_json::{Value, json};
 
 pub use crate::{
+    connection::Health,
     descendants::{Descendant, Descendants, Kind, Member},
     foreign::Foreign,
 };
@@ -161,6 +162,10 @@ pub struct Snapshot {
     pub descendants: Descendants,
     /// The availability gates of its class.
     pub class_gates: Vec<AvailabilityGate>,
+    /// How the connection to its workload cluster fares.
+    pub connection: Health,
+    /// How long the workload cluster may be silent.
+    pub connection_grace: Duration,
 }
 
 impl Snapshot {
@@ -181,6 +186,8 @@ impl Snapshot {
             control_plane: mark(&self.control_plane),
             descendants: self.descendants.clone(),
             class_gates: self.class_gates.clone(),
+            connection: self.connection.clone(),
+            connection_grace: self.connection_grace,
         }
     }
 }

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
-    available,
+    available, connection,
     descendants::merge_versions,
     machines,
     plan::{Draft, is_deleting},
@@ -100,6 +100,7 @@ pub(crate) fn report(draft: &mut Draft<'_>, now: Timestamp) {
     reports.extend(infrastructure);
     reports.extend(control_plane);
     reports.push(initialized(draft));
+    reports.push(connection_probe(draft, now));
     reports.extend(machines::report(draft, now));
     for report in reports {
         conditions::set(&mut draft.status.conditions, within_limits(report), generation, now);
@@ -108,6 +109,16 @@ pub(crate) fn report(draft: &mut Draft<'_>, now: Timestamp) {
     conditions::set(&mut draft.status.conditions, available, generation, now);
     report_legacy(draft, now);
     draft.status.observed_generation = generation;
+}
+
+/// `RemoteConnectionProbe`; where its grace is about to end, the Cluster is looked at then.
+fn connection_probe(draft: &mut Draft<'_>, now: Timestamp) -> Report {
+    let (health, grace) = (&draft.snapshot.connection, draft.snapshot.connection_grace);
+    if let Some(after) = connection::stale_after(health, grace, now) {
+        draft.plan.again = Some(draft.plan.again.map_or(after, |again| again.min(after)));
+    }
+    let previous = conditions::get(&draft.cluster.status.conditions, connection::CONDITION);
+    connection::report(health, previous, grace, now)
 }
 
 /// One of the two objects that a Cluster refers to, and the words for it.

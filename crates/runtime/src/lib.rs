@@ -29,7 +29,7 @@ pub mod webhook;
 pub mod writer;
 
 pub use key::ObjectKey;
-pub use observed::{Observed, ObservedMetadata};
+pub use observed::{Observed, ObservedMetadata, ObservedSecret};
 
 impl cache::Cached for Observed {
     fn metadata(&self) -> &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {

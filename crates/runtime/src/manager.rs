@@ -3,6 +3,7 @@
 use std::{future::Future, sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
+use k8s_openapi::api::core::v1::Secret;
 use kube::{Client, core::ApiResource};
 use tokio::{net::TcpListener, task::JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -17,13 +18,13 @@ use crate::{
     events::Recorder,
     leadership::{Election, Leadership, LeadershipLost, identity},
     metrics::Metrics,
-    observed::Observed,
+    observed::{Observed, ObservedSecret},
     options::{ManagerOptions, OptionsError},
     queue::Queue,
     readiness::Readiness,
     serve::{ListenError, listen, serve},
     tls::{CertificateError, CertificateFolder, OwnCertificate},
-    watch::{Listener, WatchHandle, WatchTarget, watch, watch_metadata},
+    watch::{Listener, WatchHandle, WatchTarget, watch, watch_metadata, watch_secrets},
     webhook::Converters,
     writer::Writer,
 };
@@ -174,6 +175,11 @@ impl Manager {
         self.stop.clone()
     }
 
+    /// The metrics of the process.
+    pub fn metrics(&self) -> Metrics {
+        self.metrics.clone()
+    }
+
     /// What must have happened before the process is ready.
     pub fn readiness(&self) -> Readiness {
         self.readiness.clone()
@@ -233,6 +239,26 @@ impl Manager {
             listener,
             Arc::clone(&handle),
         );
+        self.background.push(("a watch", Box::pin(run)));
+        handle
+    }
+
+    /// Watches Secrets with their contents from the start; those that `project` has no use for are not kept.
+    pub fn watch_secrets<T: Cached>(
+        &mut self,
+        label_selector: &str,
+        project: impl Fn(ObservedSecret) -> Option<T> + Send + Sync + 'static,
+        cache: &Cache<T>,
+        listener: impl Listener<T>,
+    ) -> Arc<WatchHandle> {
+        let target = WatchTarget {
+            resource: ApiResource::erase::<Secret>(&()),
+            namespace: self.namespace(),
+            label_selector: Some(label_selector.to_owned()),
+        };
+        let handle = self.readiness.expect(describe(&target.resource));
+        let (client, cache) = (self.client.clone(), cache.clone());
+        let run = watch_secrets(client, target, project, cache, listener, Arc::clone(&handle));
         self.background.push(("a watch", Box::pin(run)));
         handle
     }

@@ -36,6 +36,9 @@ struct Inner {
     requests: Family<RequestLabels, Counter>,
     leading: Family<LeaseLabels, Gauge>,
     events_dropped: Counter,
+    remote_health: Family<RemoteLabels, Gauge>,
+    remote_checks: Family<RemoteCheckLabels, Counter>,
+    remote_up: Family<RemoteLabels, Gauge>,
     queues: Mutex<Vec<(QueueLabels, Arc<Queue<ObjectKey>>)>>,
 }
 
@@ -66,6 +69,19 @@ struct RequestLabels {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct LeaseLabels {
     name: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RemoteLabels {
+    cluster_name: String,
+    cluster_namespace: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RemoteCheckLabels {
+    cluster_name: String,
+    cluster_namespace: String,
+    status: &'static str,
 }
 
 /// How a reconcile ended.
@@ -116,6 +132,9 @@ impl Default for Metrics {
             requests: Family::default(),
             leading: Family::default(),
             events_dropped: Counter::default(),
+            remote_health: Family::default(),
+            remote_checks: Family::default(),
+            remote_up: Family::default(),
             queues: Mutex::default(),
         };
         {
@@ -180,6 +199,21 @@ impl Default for Metrics {
                 "Events not written because too many were waiting",
                 inner.events_dropped.clone(),
             );
+            r.register(
+                "capi_cluster_cache_healthcheck",
+                "1 if the workload cluster answered when it was last asked",
+                inner.remote_health.clone(),
+            );
+            r.register(
+                "capi_cluster_cache_healthchecks",
+                "Answers and failures of workload clusters that were asked",
+                inner.remote_checks.clone(),
+            );
+            r.register(
+                "capi_cluster_cache_connection_up",
+                "1 while there is a connection to the workload cluster",
+                inner.remote_up.clone(),
+            );
         }
         Self { inner: Arc::new(inner) }
     }
@@ -214,6 +248,29 @@ impl Metrics {
         self.inner.events_dropped.inc();
     }
 
+    /// Says whether a Cluster's workload cluster answered when it was asked.
+    pub fn remote_checked(&self, cluster: &ObjectKey, answered: bool) {
+        let labels = RemoteLabels::new(cluster);
+        self.inner.remote_health.get_or_create(&labels).set(i64::from(answered));
+        let status = if answered { "success" } else { "error" };
+        self.inner.remote_checks.get_or_create(&labels.with_status(status)).inc();
+    }
+
+    /// Says whether there is a connection to a Cluster's workload cluster.
+    pub fn remote_up(&self, cluster: &ObjectKey, up: bool) {
+        self.inner.remote_up.get_or_create(&RemoteLabels::new(cluster)).set(i64::from(up));
+    }
+
+    /// Forgets a Cluster's workload cluster.
+    pub fn remote_gone(&self, cluster: &ObjectKey) {
+        let labels = RemoteLabels::new(cluster);
+        self.inner.remote_health.remove(&labels);
+        self.inner.remote_up.remove(&labels);
+        for status in ["success", "error"] {
+            self.inner.remote_checks.remove(&labels.with_status(status));
+        }
+    }
+
     /// The exposition in OpenMetrics' text form.
     pub fn expose(&self) -> String {
         for (labels, queue) in self.inner.queues.lock().unwrap_or_else(PoisonError::into_inner).iter() {
@@ -226,6 +283,20 @@ impl Metrics {
         // Writing into a String cannot fail.
         let _ = encode(&mut text, &self.inner.registry.lock().unwrap_or_else(PoisonError::into_inner));
         text
+    }
+}
+
+impl RemoteLabels {
+    fn new(cluster: &ObjectKey) -> Self {
+        Self { cluster_name: cluster.name.to_string(), cluster_namespace: cluster.namespace.to_string() }
+    }
+
+    fn with_status(&self, status: &'static str) -> RemoteCheckLabels {
+        RemoteCheckLabels {
+            cluster_name: self.cluster_name.clone(),
+            cluster_namespace: self.cluster_namespace.clone(),
+            status,
+        }
     }
 }
 
@@ -297,5 +368,25 @@ mod tests {
         ] {
             assert!(text.contains(line), "{line} is missing in\n{text}");
         }
+    }
+
+    #[test]
+    fn a_workload_cluster_is_reported_until_its_cluster_goes() {
+        let (metrics, cluster) = (Metrics::default(), ObjectKey::new("n", "c"));
+        metrics.remote_up(&cluster, true);
+        metrics.remote_checked(&cluster, true);
+        metrics.remote_checked(&cluster, false);
+        let labels = "cluster_name=\"c\",cluster_namespace=\"n\"";
+        let text = metrics.expose();
+        for line in [
+            format!("capi_cluster_cache_healthcheck{{{labels}}} 0"),
+            format!("capi_cluster_cache_healthchecks_total{{{labels},status=\"success\"}} 1"),
+            format!("capi_cluster_cache_healthchecks_total{{{labels},status=\"error\"}} 1"),
+            format!("capi_cluster_cache_connection_up{{{labels}}} 1"),
+        ] {
+            assert!(text.contains(&line), "{line} is missing in\n{text}");
+        }
+        metrics.remote_gone(&cluster);
+        assert!(!metrics.expose().contains(labels));
     }
 }

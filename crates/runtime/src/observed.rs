@@ -1,8 +1,11 @@
 //! Objects as they come off the wire, stripped at once of what no controller reads.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{borrow::Cow, collections::BTreeMap, fmt};
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
+use k8s_openapi::{
+    ByteString,
+    apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time},
+};
 use kube::core::{ApiResource, DynamicResourceScope, Resource};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -26,6 +29,27 @@ pub struct Observed {
 /// The metadata of an object of any kind, asked for without the rest.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ObservedMetadata(pub Observed);
+
+/// A Secret: metadata, type and contents. Of all objects only Secrets have contents that controllers read.
+#[derive(Clone, Default, PartialEq)]
+pub struct ObservedSecret {
+    /// The metadata, less `managedFields` and kubectl's copy of the object.
+    pub metadata: ObjectMeta,
+    /// What kind of Secret it is.
+    pub type_: String,
+    /// The contents.
+    pub data: BTreeMap<String, ByteString>,
+}
+
+impl fmt::Debug for ObservedSecret {
+    /// Contents never get into a log.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ObservedSecret")
+            .field("metadata", &self.metadata)
+            .field("type_", &self.type_)
+            .finish_non_exhaustive()
+    }
+}
 
 #[derive(Deserialize)]
 struct Wire {
@@ -53,14 +77,13 @@ struct WireMetadata {
     owner_references: Option<Vec<OwnerReference>>,
 }
 
-impl<'de> Deserialize<'de> for Observed {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Wire { metadata, spec, status } = Wire::deserialize(deserializer)?;
+impl From<WireMetadata> for ObjectMeta {
+    fn from(metadata: WireMetadata) -> Self {
         let mut annotations = metadata.annotations;
         if let Some(annotations) = &mut annotations {
             annotations.remove(LAST_APPLIED);
         }
-        let metadata = ObjectMeta {
+        Self {
             name: metadata.name,
             namespace: metadata.namespace,
             uid: metadata.uid,
@@ -72,9 +95,31 @@ impl<'de> Deserialize<'de> for Observed {
             annotations,
             finalizers: metadata.finalizers,
             owner_references: metadata.owner_references,
-            ..ObjectMeta::default()
-        };
-        Ok(Self { metadata, spec, status })
+            ..Self::default()
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Observed {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Wire { metadata, spec, status } = Wire::deserialize(deserializer)?;
+        Ok(Self { metadata: metadata.into(), spec, status })
+    }
+}
+
+impl<'de> Deserialize<'de> for ObservedSecret {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct WireSecret {
+            #[serde(default)]
+            metadata: WireMetadata,
+            #[serde(default, rename = "type")]
+            type_: String,
+            #[serde(default)]
+            data: Option<BTreeMap<String, ByteString>>,
+        }
+        let WireSecret { metadata, type_, data } = WireSecret::deserialize(deserializer)?;
+        Ok(Self { metadata: metadata.into(), type_, data: data.unwrap_or_default() })
     }
 }
 
@@ -133,6 +178,7 @@ macro_rules! dynamic_resource {
 
 dynamic_resource!(Observed, object => object.metadata, false);
 dynamic_resource!(ObservedMetadata, object => object.0.metadata, true);
+dynamic_resource!(ObservedSecret, object => object.metadata, false);
 
 #[cfg(test)]
 mod tests {
@@ -162,5 +208,17 @@ mod tests {
             serde_json::from_value(json!({"metadata": {"name": "n"}, "spec": "text", "status": [1]}))
                 .unwrap();
         assert_eq!((object.spec, object.status), (json!("text"), json!([1])));
+    }
+
+    #[test]
+    fn a_secret_keeps_its_contents_but_never_shows_them() {
+        let wire =
+            json!({"metadata": {"name": "n", "managedFields": []}, "type": "t", "data": {"k": "c2VjcmV0"}});
+        let secret: ObservedSecret = serde_json::from_value(wire).unwrap();
+        assert_eq!((secret.type_.as_str(), secret.data["k"].0.as_slice()), ("t", &b"secret"[..]));
+        let shown = format!("{secret:?}");
+        assert!(!shown.contains("c2VjcmV0") && !shown.contains("secret"), "{shown}");
+        let empty: ObservedSecret = serde_json::from_value(json!({"data": null})).unwrap();
+        assert!(empty.data.is_empty());
     }
 }

@@ -24,7 +24,7 @@ use crate::{
     ObjectKey,
     cache::{Arrival, Cache, Cached},
     controller::with_causes,
-    observed::{Observed, ObservedMetadata},
+    observed::{Observed, ObservedMetadata, ObservedSecret},
 };
 
 /// Objects a page while listing: small pages keep the peak of memory low.
@@ -145,6 +145,7 @@ pub async fn watch<T: Cached>(
     listener: impl Listener<T>,
     handle: Arc<WatchHandle>,
 ) {
+    let project = |object: Observed| Some(project(object));
     watch_as::<Observed, T>(client, target, project, cache, listener, handle).await;
 }
 
@@ -157,14 +158,26 @@ pub async fn watch_metadata<T: Cached>(
     listener: impl Listener<T>,
     handle: Arc<WatchHandle>,
 ) {
-    let project = |ObservedMetadata(object): ObservedMetadata| project(object);
+    let project = |ObservedMetadata(object): ObservedMetadata| Some(project(object));
     watch_as::<ObservedMetadata, T>(client, target, project, cache, listener, handle).await;
+}
+
+/// Watches Secrets with their contents, for ever. Those that `project` has no use for are not kept at all.
+pub async fn watch_secrets<T: Cached>(
+    client: Client,
+    target: WatchTarget,
+    project: impl Fn(ObservedSecret) -> Option<T> + Send + Sync,
+    cache: Cache<T>,
+    listener: impl Listener<T>,
+    handle: Arc<WatchHandle>,
+) {
+    watch_as::<ObservedSecret, T>(client, target, project, cache, listener, handle).await;
 }
 
 async fn watch_as<K, T>(
     client: Client,
     target: WatchTarget,
-    project: impl Fn(K) -> T + Send + Sync,
+    project: impl Fn(K) -> Option<T> + Send + Sync,
     cache: Cache<T>,
     listener: impl Listener<T>,
     handle: Arc<WatchHandle>,
@@ -208,9 +221,12 @@ async fn watch_as<K, T>(
             Ok(Event::Init) => listed.clear(),
             Ok(Event::InitApply(object)) => {
                 let key = ObjectKey::of(&object);
-                let arrival = cache.arrive_listed(&key, project(object));
-                tell(&key, arrival);
-                listed.insert(key);
+                // What is of no use is as good as gone, and forgotten once the list is complete.
+                if let Some(object) = project(object) {
+                    let arrival = cache.arrive_listed(&key, object);
+                    tell(&key, arrival);
+                    listed.insert(key);
+                }
             }
             Ok(Event::InitDone) => {
                 forget_all_but(&std::mem::take(&mut listed));
@@ -220,8 +236,12 @@ async fn watch_as<K, T>(
             Ok(Event::Apply(object)) => {
                 failures = 0;
                 let key = ObjectKey::of(&object);
-                let arrival = cache.arrive(&key, project(object));
-                tell(&key, arrival);
+                if let Some(object) = project(object) {
+                    let arrival = cache.arrive(&key, object);
+                    tell(&key, arrival);
+                } else if let Some(useless) = cache.depart(&key) {
+                    listener.changed(Change { key: &key, before: Some(&useless), now: None });
+                }
             }
             Ok(Event::Delete(object)) => {
                 failures = 0;

@@ -2,18 +2,18 @@
 
 use std::{fmt, time::Duration};
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::{
     Api, Client,
-    api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions},
-    core::ApiResource,
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions},
+    core::{ApiResource, Request, Resource},
 };
 use serde_json::Value;
 
 use crate::{
     ObjectKey,
     leadership::Leadership,
-    observed::{Observed, ObservedMetadata},
+    observed::{Observed, ObservedMetadata, ObservedSecret},
 };
 
 /// A write that takes longer than this has failed.
@@ -48,6 +48,14 @@ pub enum WriteError {
     /// Somebody else wrote meanwhile: read again and decide anew.
     #[error("{kind} {key} was changed by somebody else meanwhile")]
     Conflict {
+        /// The kind.
+        kind: String,
+        /// The object.
+        key: ObjectKey,
+    },
+    /// There is an object of that name already.
+    #[error("{kind} {key} exists already")]
+    Exists {
         /// The kind.
         kind: String,
         /// The object.
@@ -109,7 +117,15 @@ impl WriteError {
 
     /// Whether it is a matter of course, and no trouble worth telling.
     pub fn is_ordinary(&self) -> bool {
-        matches!(self, Self::Conflict { .. } | Self::NotFound { .. } | Self::NotLeading { .. })
+        matches!(
+            self,
+            Self::Conflict { .. } | Self::Exists { .. } | Self::NotFound { .. } | Self::NotLeading { .. }
+        )
+    }
+
+    /// Whether there is an object of that name already.
+    pub fn is_already_there(&self) -> bool {
+        matches!(self, Self::Exists { .. })
     }
 
     /// Whether the object is gone.
@@ -147,6 +163,27 @@ impl Writer {
         .await
     }
 
+    /// Creates an object; one that is there already is left as it is.
+    pub async fn create(
+        &self,
+        resource: &ApiResource,
+        key: &ObjectKey,
+        object: &Value,
+    ) -> Result<(), WriteError> {
+        let request = || -> Result<_, kube::Error> {
+            let namespace = Some(&*key.namespace).filter(|namespace| !namespace.is_empty());
+            let url = <Observed as Resource>::url_path(resource, namespace);
+            let params =
+                PostParams { field_manager: Some(self.field_manager.to_owned()), ..PostParams::default() };
+            let body = serde_json::to_vec(object).map_err(kube::Error::SerdeError)?;
+            Request::new(url).create(&params, body).map_err(kube::Error::BuildRequest)
+        };
+        self.send("create", resource, key, async {
+            self.client.request::<ObservedMetadata>(request()?).await.map(|_| ())
+        })
+        .await
+    }
+
     /// Deletes the object with that uid; a successor of the same name is left alone.
     pub async fn delete(&self, resource: &ApiResource, key: &ObjectKey, uid: &str) -> Result<(), WriteError> {
         let api = self.api(resource, key);
@@ -168,6 +205,13 @@ impl Writer {
             Err(WriteError::NotFound { .. }) => Ok(None),
             other => other,
         }
+    }
+
+    /// Reads a Secret with its contents past all caches.
+    pub async fn read_secret(&self, key: &ObjectKey) -> Result<Option<ObservedSecret>, WriteError> {
+        let resource = ApiResource::erase::<Secret>(&());
+        let api: Api<ObservedSecret> = Api::namespaced_with(self.client.clone(), &key.namespace, &resource);
+        self.limited("read", &resource, key, api.get_opt(&key.name)).await
     }
 
     /// Lists the metadata of objects past all caches.
@@ -215,6 +259,9 @@ impl Writer {
         match tokio::time::timeout(WRITE_LIMIT, request).await {
             Ok(Ok(done)) => Ok(done),
             Err(_) => Err(WriteError::TooSlow { kind, key }),
+            Ok(Err(kube::Error::Api(status))) if status.is_already_exists() => {
+                Err(WriteError::Exists { kind, key })
+            }
             Ok(Err(kube::Error::Api(status))) if status.is_conflict() => {
                 Err(WriteError::Conflict { kind, key })
             }

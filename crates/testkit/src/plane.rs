@@ -78,6 +78,14 @@ impl Plane {
         &self.kubeconfig
     }
 
+    /// The certificate and key in PEM of the authority that the API server trusts its clients by.
+    pub fn authority(&self) -> (String, String) {
+        let folder = self.process().state_dir().join("pki");
+        let pair = std::fs::read_to_string(folder.join("cluster-ca.pem")).expect("the authority");
+        let (certificate, key) = pair.split_at(pair.find("-----BEGIN PRIVATE KEY-----").expect("a key"));
+        (certificate.to_owned(), key.to_owned())
+    }
+
     /// An admin's configuration, as managers find it.
     pub async fn config(&self) -> Config {
         client::find_config(&self.client_options()).await.expect("config")

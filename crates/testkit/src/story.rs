@@ -101,6 +101,11 @@ impl Story {
         self.manager_with(client, which, "story", ManagerOptions::embedded())
     }
 
+    /// Runs the Cluster controller with options of the story's choice.
+    pub fn core_manager(&self, options: capstan_cluster::Options) -> RunningManager {
+        self.manager_of(self.client.clone(), Which::Core, "story", ManagerOptions::embedded(), options)
+    }
+
     /// Runs controllers that act only while they hold the Lease `story` in this story's namespace.
     pub async fn elected_manager(&self, which: Which, host: &str) -> RunningManager {
         let mut config = self.plane.config().await;
@@ -123,11 +128,23 @@ impl Story {
         host: &str,
         options: ManagerOptions,
     ) -> RunningManager {
+        let core = capstan_cluster::Options { concurrency: 10, ..capstan_cluster::Options::default() };
+        self.manager_of(client, which, host, options, core)
+    }
+
+    fn manager_of(
+        &self,
+        client: Client,
+        which: Which,
+        host: &str,
+        options: ManagerOptions,
+        core: capstan_cluster::Options,
+    ) -> RunningManager {
         let stop = CancellationToken::new();
         let options = ManagerOptions { namespace: self.namespace.clone(), ..options };
         let mut manager = Manager::new(options, client, Metrics::default(), "story", host, stop.clone());
         if which != Which::Local {
-            capstan_cluster::register(&mut manager, capstan_cluster::Options { concurrency: 10 });
+            capstan_cluster::register(&mut manager, core);
         }
         if which != Which::Core {
             capstan_provider_local::register(

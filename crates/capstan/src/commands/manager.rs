@@ -13,7 +13,14 @@ pub(crate) async fn run(args: ManagerArgs) -> Result<(), CommandError> {
     let wrap = |error| CommandError::new("the manager cannot run", error);
     let mut manager = Manager::connect(args.options, lease, &host_name(), stop).await.map_err(wrap)?;
     if args.which.core() {
-        let options = capstan_cluster::Options { concurrency: args.cluster_concurrency };
+        let connections = capstan_cluster::ConnectionOptions {
+            concurrency: args.clustercache_concurrency,
+            client_qps: args.clustercache_client_qps,
+            client_burst: args.clustercache_client_burst,
+            grace_period: args.remote_connection_grace_period,
+            ..capstan_cluster::ConnectionOptions::default()
+        };
+        let options = capstan_cluster::Options { concurrency: args.cluster_concurrency, connections };
         capstan_cluster::register(&mut manager, options);
     }
     if args.which.local() {

@@ -3,10 +3,13 @@
 
 mod bad_input;
 mod binary;
+mod connection;
 mod deletion;
 mod disturbance;
 mod handshake;
+mod kubeconfig;
 mod machines;
 mod provider;
 mod serving;
 mod versions;
+mod workload;

@@ -16,7 +16,7 @@ use capstan_runtime::Observed;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
 use super::*;
-use crate::snapshot::{Descendant, Descendants, Foreign, Kind, Member};
+use crate::snapshot::{Descendant, Descendants, Foreign, Health, Kind, Member};
 
 fn now() -> Timestamp {
     "2026-01-01T00:00:00Z".parse().unwrap()
@@ -84,6 +84,8 @@ impl World {
             control_plane: referenced(&self.cluster.spec.control_plane_ref, &self.control_plane),
             descendants: self.descendants.clone(),
             class_gates: Vec::new(),
+            connection: Health::default(),
+            connection_grace: Duration::from_secs(50),
         }
     }
 

@@ -1,0 +1,477 @@
+//! Connections to workload clusters: one for each Cluster that is provisioned and has a kubeconfig Secret.
+//!
+//! Two queues do the work, so that servers which hang hold up only each other: *attempts* make a connection, *probes*
+//! ask the connected ones whether they are still there. Both run on the leader alone. A Cluster is woken only when it
+//! would have something else to say.
+
+mod access;
+mod health;
+mod probe;
+mod retry;
+pub(crate) mod secrets;
+
+use std::{
+    collections::HashMap,
+    convert::Infallible,
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use capstan_api::{
+    conditions,
+    names::{label, secret},
+};
+use capstan_runtime::{
+    ObjectKey,
+    cache::Cache,
+    client::{ClientOptions, connect_workload},
+    clock,
+    controller::{Next, Reconciler, with_causes},
+    events::Recorder,
+    manager::Manager,
+    metrics::Metrics,
+    queue::Queue,
+    watch::{Change, Listener, WatchHandle, WatchState},
+};
+use kube::Client;
+use tokio::time::Instant;
+use tracing::{debug, info};
+
+pub use self::health::Health;
+pub(crate) use self::health::{CONDITION, report, stale_after};
+use self::{
+    health::FAILURES_TO_DISCONNECT,
+    probe::probe,
+    retry::back_off,
+    secrets::{Content, SecretRecord, cluster_of, secret_of},
+};
+use crate::{
+    kubeconfig::{Keeper, Kubeconfigs},
+    snapshot::ClusterRecord,
+};
+
+/// How many kubeconfigs are made at the same time.
+const KUBECONFIG_WORKERS: usize = 10;
+
+/// How workload clusters are connected to.
+#[derive(Clone, Copy, Debug)]
+pub struct ConnectionOptions {
+    /// Attempts, and probes, at the same time.
+    pub concurrency: usize,
+    /// Requests a second to each workload cluster; 0 for no limit.
+    pub client_qps: f64,
+    /// Requests at once beyond that.
+    pub client_burst: u32,
+    /// How long a workload cluster may be silent before its Cluster says so.
+    pub grace_period: Duration,
+    /// How often a connected workload cluster is asked whether it is there.
+    pub probe_period: Duration,
+    /// How long it may take to answer.
+    pub probe_limit: Duration,
+}
+
+impl Default for ConnectionOptions {
+    fn default() -> Self {
+        Self {
+            concurrency: 100,
+            client_qps: 20.0,
+            client_burst: 30,
+            grace_period: Duration::from_secs(50),
+            probe_period: Duration::from_secs(10),
+            probe_limit: Duration::from_secs(5),
+        }
+    }
+}
+
+/// There is no connection to a workload cluster now.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no connection to the workload cluster of Cluster {cluster}: {reason}")]
+pub struct NotConnected {
+    cluster: ObjectKey,
+    reason: String,
+}
+
+/// The connections to all workload clusters. Clones share them.
+#[derive(Clone, Debug)]
+pub struct Connections {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    options: ConnectionOptions,
+    clusters: Cache<ClusterRecord>,
+    secrets: Cache<SecretRecord>,
+    secrets_watch: OnceLock<Arc<WatchHandle>>,
+    accessors: Mutex<HashMap<ObjectKey, Accessor>>,
+    attempts: Arc<Queue<ObjectKey>>,
+    probes: Arc<Queue<ObjectKey>>,
+    /// Clusters that have something else to say.
+    readers: Arc<Queue<ObjectKey>>,
+    kubeconfigs: Arc<Kubeconfigs>,
+    metrics: Metrics,
+    connections_made: AtomicU64,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+/// A kubeconfig, or why there is none in its Secret.
+type KubeconfigText = Result<Arc<[u8]>, String>;
+
+/// What is known of one workload cluster.
+struct Accessor {
+    /// What the last attempt was made with.
+    tried: Option<KubeconfigText>,
+    failed_attempts: u32,
+    connected: Option<Connected>,
+    health: Health,
+}
+
+#[derive(Clone)]
+struct Connected {
+    /// Tells this connection from those before and after it.
+    number: u64,
+    client: Client,
+    address: Arc<str>,
+    asked: Instant,
+}
+
+/// Adds the connections, and what makes kubeconfigs, to a manager.
+pub(crate) fn register(
+    manager: &mut Manager,
+    options: ConnectionOptions,
+    clusters: &Cache<ClusterRecord>,
+    readers: &Arc<Queue<ObjectKey>>,
+    recorder: Recorder,
+) -> Connections {
+    let secrets = Cache::<SecretRecord>::default();
+    let kubeconfigs = Arc::new(Kubeconfigs::new(Arc::clone(readers)));
+    let shared = Arc::new(Shared {
+        options,
+        clusters: clusters.clone(),
+        secrets: secrets.clone(),
+        secrets_watch: OnceLock::new(),
+        accessors: Mutex::default(),
+        attempts: Arc::default(),
+        probes: Arc::default(),
+        readers: Arc::clone(readers),
+        kubeconfigs: Arc::clone(&kubeconfigs),
+        metrics: manager.metrics(),
+        connections_made: AtomicU64::new(0),
+    });
+    let watch = manager.watch_secrets(
+        label::CLUSTER_NAME,
+        SecretRecord::new,
+        &secrets,
+        SecretListener(Arc::clone(&shared)),
+    );
+    let _ = shared.secrets_watch.set(Arc::clone(&watch));
+    let workers = options.concurrency;
+    manager.controller("clustercache", &shared.attempts, Arc::new(Connector(Arc::clone(&shared))), workers);
+    manager.controller("clustercache-probe", &shared.probes, Arc::new(Prober(Arc::clone(&shared))), workers);
+    let keeper = Keeper {
+        clusters: clusters.clone(),
+        secrets,
+        secrets_watch: watch,
+        kubeconfigs: Arc::clone(&kubeconfigs),
+        writer: manager.writer("capstan-cluster"),
+        recorder,
+    };
+    manager.controller("kubeconfig", &kubeconfigs.queue, Arc::new(keeper), KUBECONFIG_WORKERS);
+    Connections { shared }
+}
+
+impl Connections {
+    /// How the connection to a Cluster's workload cluster fares.
+    pub fn health(&self, cluster: &ObjectKey) -> Health {
+        self.shared.health(cluster)
+    }
+
+    /// A client of a Cluster's workload cluster.
+    pub fn client(&self, cluster: &ObjectKey) -> Result<Client, NotConnected> {
+        let connected = self.shared.connected(cluster);
+        connected.map(|connected| connected.client).ok_or_else(|| {
+            let reason =
+                self.health(cluster).trouble.unwrap_or_else(|| "it is not established yet".to_owned());
+            NotConnected { cluster: cluster.clone(), reason }
+        })
+    }
+
+    /// How long a workload cluster may be silent.
+    pub fn grace_period(&self) -> Duration {
+        self.shared.options.grace_period
+    }
+
+    /// Takes in that something about a Cluster may be different.
+    pub(crate) fn observe(&self, cluster: &ObjectKey) {
+        self.shared.observe(cluster);
+    }
+}
+
+impl Shared {
+    fn accessors(&self) -> MutexGuard<'_, HashMap<ObjectKey, Accessor>> {
+        self.accessors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn connected(&self, cluster: &ObjectKey) -> Option<Connected> {
+        self.accessors().get(cluster)?.connected.clone()
+    }
+
+    fn kubeconfig(&self, cluster: &ObjectKey) -> Option<KubeconfigText> {
+        match &self.secrets.get(&secret_of(cluster, secret::KUBECONFIG))?.content {
+            Content::Kubeconfig(text) => Some(text.clone()),
+            Content::Authority(_) => None,
+        }
+    }
+
+    fn health(&self, cluster: &ObjectKey) -> Health {
+        if let Some(accessor) = self.accessors().get(cluster) {
+            return accessor.health.clone();
+        }
+        let state = self.secrets_watch.get().map(|watch| watch.state());
+        let (undecided, trouble) = match state {
+            Some(WatchState::Failing(error)) => (false, Some(format!("cannot watch Secrets: {error}"))),
+            Some(WatchState::Synced) => (false, self.kubeconfigs.trouble(cluster)),
+            _ => (true, None),
+        };
+        Health { undecided, trouble, ..Health::default() }
+    }
+
+    /// Begins, renews or ends a connection, as the Cluster and its Secret ask for.
+    fn observe(&self, key: &ObjectKey) {
+        enum Step {
+            Attempt,
+            End,
+            Nothing,
+        }
+        let cluster = self.clusters.get(key);
+        self.kubeconfigs.observe(key, cluster.as_deref());
+        let wanted = cluster.filter(|cluster| cluster.was_provisioned()).and_then(|_| self.kubeconfig(key));
+        let step = {
+            let mut accessors = self.accessors();
+            match (wanted, accessors.get(key)) {
+                (Some(_), None) => {
+                    let health = Health { undecided: true, ..Health::default() };
+                    let accessor = Accessor { tried: None, failed_attempts: 0, connected: None, health };
+                    accessors.insert(key.clone(), accessor);
+                    Step::Attempt
+                }
+                (Some(kubeconfig), Some(accessor)) if accessor.tried.as_ref() != Some(&kubeconfig) => {
+                    Step::Attempt
+                }
+                (None, Some(_)) => {
+                    accessors.remove(key);
+                    Step::End
+                }
+                _ => Step::Nothing,
+            }
+        };
+        match step {
+            Step::Attempt => self.attempts.add(key.clone()),
+            Step::End => {
+                self.metrics.remote_gone(key);
+                self.readers.add(key.clone());
+            }
+            Step::Nothing => {}
+        }
+    }
+
+    /// The kubeconfig to connect with, unless there is a connection made with it.
+    fn due(&self, key: &ObjectKey) -> Option<KubeconfigText> {
+        let kubeconfig = self.kubeconfig(key)?;
+        let accessors = self.accessors();
+        let accessor = accessors.get(key)?;
+        let is_current = accessor.connected.is_some() && accessor.tried.as_ref() == Some(&kubeconfig);
+        (!is_current).then_some(kubeconfig)
+    }
+
+    async fn connect(&self, key: &ObjectKey, kubeconfig: &KubeconfigText) -> Result<Connected, AttemptError> {
+        let name = secret_of(key, secret::KUBECONFIG).name;
+        let text =
+            kubeconfig.as_ref().map_err(|words| AttemptError::lasting(format!("Secret {name}: {words}")))?;
+        let lasting = |words: String| {
+            AttemptError::lasting(format!("Secret {name}: key {} {words}", secret::VALUE_KEY))
+        };
+        let config = access::read(text).await.map_err(|words| lasting(format!("cannot be used: {words}")))?;
+        let address: Arc<str> = access::address(&config).into();
+        let options = ClientOptions {
+            qps: self.options.client_qps,
+            burst: self.options.client_burst,
+            ..ClientOptions::default()
+        };
+        let client = connect_workload(config, &options)
+            .map_err(|error| lasting(format!("cannot be used: {}", with_causes(&error))))?;
+        probe(&client, &address, self.options.probe_limit)
+            .await
+            .map_err(|failure| AttemptError { words: failure.words, lasting: false })?;
+        let number = self.connections_made.fetch_add(1, Ordering::Relaxed);
+        Ok(Connected { number, client, address, asked: Instant::now() })
+    }
+
+    /// Takes in how an attempt ended.
+    fn attempted(
+        &self,
+        key: &ObjectKey,
+        tried: KubeconfigText,
+        result: Result<Connected, AttemptError>,
+    ) -> Next {
+        let mut accessors = self.accessors();
+        let Some(accessor) = accessors.get_mut(key) else {
+            return Next::Settled;
+        };
+        accessor.tried = Some(tried);
+        let was_connected = accessor.connected.is_some();
+        let is_connected = result.is_ok();
+        let (news, next) = match result {
+            Ok(connected) => {
+                info!(cluster = %key, address = %connected.address, "connected to the workload cluster");
+                accessor.failed_attempts = 0;
+                accessor.connected = Some(connected);
+                (accessor.health.succeeded(clock::now()), Next::Settled)
+            }
+            Err(AttemptError { words, lasting }) => {
+                accessor.failed_attempts = accessor.failed_attempts.saturating_add(1);
+                accessor.connected = None;
+                let wait = back_off(accessor.failed_attempts, key);
+                debug!(cluster = %key, %words, ?wait, "no connection to the workload cluster");
+                let news = accessor.health.failed(words);
+                // What only another kubeconfig can mend is not tried again with this one.
+                (news, if lasting { Next::Settled } else { Next::Again(wait) })
+            }
+        };
+        drop(accessors);
+        self.metrics.remote_checked(key, is_connected);
+        self.metrics.remote_up(key, is_connected);
+        if is_connected {
+            self.probes.add(key.clone());
+        }
+        self.tell(key, news || was_connected != is_connected, !is_connected);
+        next
+    }
+
+    /// Takes in how a probe ended.
+    fn probed(&self, key: &ObjectKey, number: u64, result: Result<(), probe::Failure>) -> Next {
+        let mut accessors = self.accessors();
+        let Some(accessor) = accessors.get_mut(key) else {
+            return Next::Settled;
+        };
+        let Some(connected) = accessor.connected.as_mut().filter(|connected| connected.number == number)
+        else {
+            return Next::Settled;
+        };
+        connected.asked = Instant::now();
+        let answered = result.is_ok();
+        let (news, disconnect) = match result {
+            Ok(()) => (accessor.health.succeeded(clock::now()), false),
+            Err(failure) => {
+                let news = accessor.health.failed(failure.words);
+                (news, failure.unauthorized || accessor.health.consecutive_failures >= FAILURES_TO_DISCONNECT)
+            }
+        };
+        if disconnect {
+            info!(cluster = %key, trouble = accessor.health.trouble, "disconnected from the workload cluster");
+            accessor.connected = None;
+            accessor.failed_attempts = 0;
+        }
+        drop(accessors);
+        self.metrics.remote_checked(key, answered);
+        if disconnect {
+            self.metrics.remote_up(key, false);
+            self.attempts.add(key.clone());
+        }
+        self.tell(key, news || disconnect, !answered);
+        if disconnect { Next::Settled } else { Next::Again(self.options.probe_period) }
+    }
+
+    fn tell(&self, key: &ObjectKey, news: bool, troubled: bool) {
+        if news {
+            self.readers.add(key.clone());
+            self.kubeconfigs.connection_changed(key, troubled);
+        }
+    }
+}
+
+/// An attempt failed.
+struct AttemptError {
+    words: String,
+    /// It would fail again with the same kubeconfig.
+    lasting: bool,
+}
+
+impl AttemptError {
+    fn lasting(words: String) -> Self {
+        Self { words, lasting: true }
+    }
+}
+
+/// Makes connections.
+struct Connector(Arc<Shared>);
+
+impl Reconciler for Connector {
+    type Error = Infallible;
+
+    async fn reconcile(&self, key: &ObjectKey) -> Result<Next, Infallible> {
+        let Some(kubeconfig) = self.0.due(key) else {
+            return Ok(Next::Settled);
+        };
+        let result = self.0.connect(key, &kubeconfig).await;
+        Ok(self.0.attempted(key, kubeconfig, result))
+    }
+}
+
+/// Asks connected workload clusters whether they are still there.
+struct Prober(Arc<Shared>);
+
+impl Reconciler for Prober {
+    type Error = Infallible;
+
+    async fn reconcile(&self, key: &ObjectKey) -> Result<Next, Infallible> {
+        let Some(connected) = self.0.connected(key) else {
+            return Ok(Next::Settled);
+        };
+        let left = self.0.options.probe_period.saturating_sub(connected.asked.elapsed());
+        if !left.is_zero() {
+            return Ok(Next::Again(left));
+        }
+        let result = probe(&connected.client, &connected.address, self.0.options.probe_limit).await;
+        Ok(self.0.probed(key, connected.number, result))
+    }
+}
+
+struct SecretListener(Arc<Shared>);
+
+impl Listener<SecretRecord> for SecretListener {
+    fn changed(&self, change: Change<'_, SecretRecord>) {
+        let kubeconfig_of = cluster_of(&change.key.name, secret::KUBECONFIG);
+        let Some(cluster) = kubeconfig_of.or_else(|| cluster_of(&change.key.name, secret::CA)) else {
+            return;
+        };
+        let cluster = change.key.beside(cluster);
+        self.0.kubeconfigs.secret_changed(&cluster);
+        if kubeconfig_of.is_some() {
+            self.0.observe(&cluster);
+        }
+    }
+
+    fn state_changed(&self, state: &WatchState) {
+        self.0.kubeconfigs.look_at_all();
+        // Until now an earlier process was believed that a Cluster is connected. Without a kubeconfig it is not.
+        if matches!(state, WatchState::Syncing) {
+            return;
+        }
+        for key in self.0.clusters.keys() {
+            let said_good =
+                |cluster: Arc<ClusterRecord>| conditions::is_true(&cluster.status.conditions, CONDITION);
+            if self.0.clusters.get(&key).is_some_and(said_good) && self.0.kubeconfig(&key).is_none() {
+                self.0.readers.add(key);
+            }
+        }
+    }
+}

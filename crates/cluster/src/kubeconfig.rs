@@ -1,0 +1,358 @@
+//! The kubeconfig of a workload cluster that has no control plane provider to make it.
+//!
+//! It is made from the cluster's certificate authority, and made anew when that changes, when the endpoint changes,
+//! and when half of its life is over. A kubeconfig that somebody else made is never touched.
+
+mod authority;
+mod made;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use capstan_api::names::{CORE_GROUP, label, secret};
+use capstan_runtime::{
+    ObjectKey, ObservedSecret,
+    cache::{Cache, Cached},
+    clock,
+    controller::{Next, Reconciler},
+    events::{Recorder, Severity},
+    queue::Queue,
+    watch::WatchHandle,
+    writer::{Part, WriteError, Writer},
+};
+use k8s_openapi::{
+    ByteString,
+    api::core::v1::{ObjectReference as EventTarget, Secret},
+};
+use kube::core::ApiResource;
+use serde_json::json;
+use tracing::info;
+
+use self::{
+    authority::Authority,
+    made::{Made, Renewal, Why},
+};
+use crate::{
+    connection::secrets::{Content, SecretRecord, secret_of},
+    snapshot::ClusterRecord,
+};
+
+/// How often an authority is looked for that no watch would show, since it lacks the label.
+const LOOK_PERIOD: Duration = Duration::from_secs(30);
+/// When a kubeconfig that could not be made anew is looked at again.
+const RENEWAL_RETRY: Duration = Duration::from_mins(10);
+/// A certificate that ends with its authority is not made anew more often than this.
+const SHORTEST_RENEWAL: Duration = Duration::from_hours(1);
+
+/// The period for so many who look: all of them together ask ten times a second at most.
+fn look_period(who_look: usize) -> Duration {
+    let stretched = Duration::from_millis(100).saturating_mul(u32::try_from(who_look).unwrap_or(u32::MAX));
+    stretched.max(LOOK_PERIOD)
+}
+
+/// What a Cluster wants its kubeconfig to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Wish {
+    uid: String,
+    server: String,
+}
+
+impl Wish {
+    /// A control plane provider makes its own, and a topology brings one.
+    fn of(cluster: &ClusterRecord) -> Option<Self> {
+        let is_ours = cluster.spec.control_plane_ref.is_none() && !cluster.has_topology();
+        let is_active = !cluster.is_deleting() && !cluster.is_paused() && cluster.malformed.is_none();
+        let endpoint = cluster.spec.control_plane_endpoint.as_ref().filter(|endpoint| endpoint.is_valid())?;
+        (is_ours && is_active)
+            .then(|| Self { uid: cluster.uid().to_owned(), server: made::server_url(endpoint) })
+    }
+}
+
+/// The Clusters whose kubeconfigs are made here.
+#[derive(Debug)]
+pub(crate) struct Kubeconfigs {
+    pub(crate) queue: Arc<Queue<ObjectKey>>,
+    /// Clusters that have something else to say.
+    readers: Arc<Queue<ObjectKey>>,
+    kept: Mutex<HashMap<ObjectKey, Keeping>>,
+}
+
+#[derive(Debug)]
+struct Keeping {
+    wish: Wish,
+    /// Why there is no kubeconfig.
+    trouble: Option<String>,
+    /// The workload cluster does not answer: its authority may have been replaced.
+    is_connection_troubled: bool,
+    /// It looks from time to time whether its authority has come.
+    looks: bool,
+}
+
+impl Kubeconfigs {
+    pub(crate) fn new(readers: Arc<Queue<ObjectKey>>) -> Self {
+        Self { queue: Arc::default(), readers, kept: Mutex::default() }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, HashMap<ObjectKey, Keeping>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes in what a Cluster is now.
+    pub(crate) fn observe(&self, key: &ObjectKey, cluster: Option<&ClusterRecord>) {
+        let wish = cluster.and_then(Wish::of);
+        let mut kept = self.kept();
+        match (wish, kept.get_mut(key)) {
+            (None, None) => return,
+            (None, Some(_)) => {
+                kept.remove(key);
+                return;
+            }
+            (Some(wish), Some(keeping)) if keeping.wish == wish => return,
+            (Some(wish), Some(keeping)) => keeping.wish = wish,
+            (Some(wish), None) => {
+                let keeping = Keeping { wish, trouble: None, is_connection_troubled: false, looks: false };
+                kept.insert(key.clone(), keeping);
+            }
+        }
+        drop(kept);
+        self.queue.add(key.clone());
+    }
+
+    /// A Secret of the Cluster came, changed or went.
+    pub(crate) fn secret_changed(&self, key: &ObjectKey) {
+        if self.kept().contains_key(key) {
+            self.queue.add(key.clone());
+        }
+    }
+
+    /// The connection came, went, or has another trouble.
+    pub(crate) fn connection_changed(&self, key: &ObjectKey, is_troubled: bool) {
+        if let Some(keeping) = self.kept().get_mut(key) {
+            keeping.is_connection_troubled = is_troubled;
+            if is_troubled {
+                self.queue.add(key.clone());
+            }
+        }
+    }
+
+    /// It became known which Secrets there are.
+    pub(crate) fn look_at_all(&self) {
+        for key in self.kept().keys() {
+            self.queue.add(key.clone());
+        }
+    }
+
+    /// Why a Cluster has no kubeconfig.
+    pub(crate) fn trouble(&self, key: &ObjectKey) -> Option<String> {
+        self.kept().get(key)?.trouble.clone()
+    }
+
+    /// Keeps in mind what is wrong; says whether that is news.
+    fn say(&self, key: &ObjectKey, trouble: Option<&str>) -> bool {
+        let mut kept = self.kept();
+        let Some(keeping) = kept.get_mut(key).filter(|keeping| keeping.trouble.as_deref() != trouble) else {
+            return false;
+        };
+        keeping.trouble = trouble.map(str::to_owned);
+        drop(kept);
+        self.readers.add(key.clone());
+        trouble.is_some()
+    }
+
+    /// Notes whether a Cluster looks for its authority, and says how often it should.
+    fn looks(&self, key: &ObjectKey, looks: bool) -> Duration {
+        let mut kept = self.kept();
+        if let Some(keeping) = kept.get_mut(key) {
+            keeping.looks = looks;
+        }
+        if looks { look_period(kept.values().filter(|keeping| keeping.looks).count()) } else { LOOK_PERIOD }
+    }
+}
+
+/// Makes kubeconfigs.
+pub(crate) struct Keeper {
+    pub(crate) clusters: Cache<ClusterRecord>,
+    pub(crate) secrets: Cache<SecretRecord>,
+    pub(crate) secrets_watch: Arc<WatchHandle>,
+    pub(crate) kubeconfigs: Arc<Kubeconfigs>,
+    pub(crate) writer: Writer,
+    pub(crate) recorder: Recorder,
+}
+
+impl Reconciler for Keeper {
+    type Error = WriteError;
+
+    async fn reconcile(&self, key: &ObjectKey) -> Result<Next, WriteError> {
+        let Some(cluster) = self.clusters.get(key) else {
+            return Ok(Next::Settled);
+        };
+        let Some(wish) = Wish::of(&cluster).filter(|_| self.secrets_watch.was_synced()) else {
+            return Ok(Next::Settled);
+        };
+        match self.secrets.get(&secret_of(key, secret::KUBECONFIG)) {
+            Some(record) => {
+                self.kubeconfigs.looks(key, false);
+                self.keep(key, &cluster, &wish, &record).await
+            }
+            None => self.provide(key, &cluster, &wish).await,
+        }
+    }
+
+    fn is_noteworthy(&self, error: &WriteError) -> bool {
+        !error.is_ordinary()
+    }
+}
+
+impl Keeper {
+    /// Makes the kubeconfig if there is none.
+    async fn provide(
+        &self,
+        key: &ObjectKey,
+        cluster: &ClusterRecord,
+        wish: &Wish,
+    ) -> Result<Next, WriteError> {
+        let (name, ca) = (secret_of(key, secret::KUBECONFIG), secret_of(key, secret::CA));
+        let Some(found) = self.writer.read_secret(&ca).await? else {
+            // Nobody has to have one: this is no trouble.
+            self.kubeconfigs.say(key, None);
+            return Ok(Next::Again(self.kubeconfigs.looks(key, true)));
+        };
+        let wait = self.kubeconfigs.looks(key, !has_label(&found));
+        let seen_by_watch = has_label(&found);
+        let when_it_changes = if seen_by_watch { Next::Settled } else { Next::Again(wait) };
+        let text = match self.make(key, &found, wish) {
+            Ok(fresh) => fresh.text,
+            Err(words) => {
+                self.complain(key, cluster, &words);
+                return Ok(when_it_changes);
+            }
+        };
+        if let Some(there) = self.writer.read_secret(&name).await? {
+            if has_label(&there) {
+                return Ok(Next::Settled);
+            }
+            let words = format!(
+                "Secret {} is not used because it has no label {}: add the label, with the Cluster's name as value",
+                name.name,
+                label::CLUSTER_NAME
+            );
+            self.complain(key, cluster, &words);
+            return Ok(Next::Again(self.kubeconfigs.looks(key, true)));
+        }
+        let resource = ApiResource::erase::<Secret>(&());
+        self.writer.create(&resource, &name, &made::secret(cluster, &text)).await?;
+        info!(secret = %name, "kubeconfig made");
+        self.kubeconfigs.say(key, None);
+        Ok(Next::Settled)
+    }
+
+    /// Makes the kubeconfig anew if it is ours and time has come.
+    async fn keep(
+        &self,
+        key: &ObjectKey,
+        cluster: &ClusterRecord,
+        wish: &Wish,
+        record: &SecretRecord,
+    ) -> Result<Next, WriteError> {
+        let made = match &record.content {
+            Content::Kubeconfig(Ok(text)) if is_owned(record, cluster) => {
+                Made::recognize(cluster.name(), text)
+            }
+            _ => None,
+        };
+        let Some(made) = made else {
+            self.kubeconfigs.say(key, None);
+            return Ok(Next::Settled);
+        };
+        let (ca, now) = (secret_of(key, secret::CA), clock::now());
+        let known = self.secrets.get(&ca).map(|record| record.content.clone());
+        let mut found = None;
+        let mark = match known {
+            Some(Content::Authority(mark)) => mark,
+            // Without the label no watch shows a new authority, but then the old one's clients get into trouble.
+            _ if self.is_connection_troubled(key) => {
+                found = self.writer.read_secret(&ca).await?;
+                let certificate = found.as_ref().and_then(|found| found.data.get(secret::CERTIFICATE_KEY));
+                certificate.and_then(|pem| crate::connection::secrets::AuthorityMark::of_pem(&pem.0))
+            }
+            _ => None,
+        };
+        let why = match made.renewal(&wish.server, mark, now) {
+            Renewal::In(left) => {
+                self.kubeconfigs.say(key, None);
+                return Ok(Next::Again(left));
+            }
+            Renewal::Due(why) => why,
+        };
+        if found.is_none() {
+            found = self.writer.read_secret(&ca).await?;
+        }
+        let Some(found) = found else {
+            return Ok(Next::Again(RENEWAL_RETRY));
+        };
+        let fresh = match self.make(key, &found, wish) {
+            Ok(fresh) => fresh,
+            Err(words) => {
+                self.complain(key, cluster, &words);
+                return Ok(Next::Again(RENEWAL_RETRY));
+            }
+        };
+        if why == Why::Age && fresh.not_after <= made.not_after {
+            let left = Duration::try_from(made.not_after.duration_since(now)).unwrap_or_default();
+            return Ok(Next::Again((left / 2).max(SHORTEST_RENEWAL)));
+        }
+        let patch = json!({
+            "metadata": {"resourceVersion": record.metadata().resource_version},
+            "data": {secret::VALUE_KEY: ByteString(fresh.text.into_bytes())},
+        });
+        let (resource, name) = (ApiResource::erase::<Secret>(&()), secret_of(key, secret::KUBECONFIG));
+        self.writer.patch(&resource, &name, Part::Main, &patch).await?;
+        info!(secret = %name, ?why, "kubeconfig made anew");
+        self.kubeconfigs.say(key, None);
+        Ok(Next::Settled)
+    }
+
+    fn make(&self, key: &ObjectKey, found: &ObservedSecret, wish: &Wish) -> Result<made::Fresh, String> {
+        let made = Authority::read(&found.data)
+            .and_then(|authority| made::make(&key.name, &wish.server, authority, clock::now()));
+        made.map_err(|words| {
+            format!("no kubeconfig can be made from Secret {}: {words}", secret_of(key, secret::CA).name)
+        })
+    }
+
+    fn is_connection_troubled(&self, key: &ObjectKey) -> bool {
+        self.kubeconfigs.kept().get(key).is_some_and(|keeping| keeping.is_connection_troubled)
+    }
+
+    fn complain(&self, key: &ObjectKey, cluster: &ClusterRecord, words: &str) {
+        if self.kubeconfigs.say(key, Some(words)) {
+            let target = EventTarget {
+                api_version: Some(format!("{CORE_GROUP}/v1beta2")),
+                kind: Some("Cluster".to_owned()),
+                namespace: cluster.metadata.namespace.clone(),
+                name: cluster.metadata.name.clone(),
+                uid: cluster.metadata.uid.clone(),
+                ..EventTarget::default()
+            };
+            self.recorder.record(&target, Severity::Warning, "KubeconfigNotMade", words.to_owned());
+        }
+    }
+}
+
+fn has_label(secret: &ObservedSecret) -> bool {
+    secret.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(label::CLUSTER_NAME))
+}
+
+/// Whether the Cluster itself owns the Secret, as it does those that are made here.
+fn is_owned(record: &SecretRecord, cluster: &ClusterRecord) -> bool {
+    record.metadata().owner_references.iter().flatten().any(|owner| {
+        let group = owner.api_version.split('/').next();
+        group == Some(CORE_GROUP) && owner.kind == "Cluster" && owner.uid == cluster.uid()
+    })
+}
+
+#[cfg(test)]
+mod tests;
