@@ -118,7 +118,9 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan {
     }
     draft.settle_phase();
     status::report(&mut draft, now);
-    draft.plan.again = machines::look_again(&draft, now);
+    if let Some(after) = machines::look_again(&draft, now) {
+        draft.look_again(after);
+    }
     draft.finish()
 }
 
@@ -155,6 +157,11 @@ impl<'a> Draft<'a> {
     pub(crate) fn generation(&self) -> Option<i64> {
         let change = i64::from(self.endpoint.is_some());
         self.cluster.metadata.generation.map(|generation| generation + change)
+    }
+
+    /// Asks for another look, no later than then.
+    pub(crate) fn look_again(&mut self, after: Duration) {
+        self.plan.again = Some(self.plan.again.map_or(after, |again| again.min(after)));
     }
 
     pub(crate) fn event(&mut self, severity: Severity, reason: &'static str, message: String) {

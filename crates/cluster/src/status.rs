@@ -115,7 +115,7 @@ pub(crate) fn report(draft: &mut Draft<'_>, now: Timestamp) {
 fn connection_probe(draft: &mut Draft<'_>, now: Timestamp) -> Report {
     let (health, grace) = (&draft.snapshot.connection, draft.snapshot.connection_grace);
     if let Some(after) = connection::stale_after(health, grace, now) {
-        draft.plan.again = Some(draft.plan.again.map_or(after, |again| again.min(after)));
+        draft.look_again(after);
     }
     let previous = conditions::get(&draft.cluster.status.conditions, connection::CONDITION);
     connection::report(health, previous, grace, now)
