@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use k8s_openapi::{
     api::core::v1::{Event, EventSource, ObjectReference},
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time},
@@ -25,9 +26,8 @@ const WRITE_LIMIT: Duration = Duration::from_secs(5);
 /// Records what happened to objects.
 #[derive(Clone, Debug)]
 pub struct Recorder {
-    sender: mpsc::Sender<Event>,
+    sender: mpsc::Sender<Box<Note>>,
     metrics: Metrics,
-    component: &'static str,
 }
 
 /// How serious an event is.
@@ -48,50 +48,75 @@ impl Recorder {
         component: &'static str,
     ) -> (Self, impl Future<Output = ()>) {
         let (sender, receiver) = mpsc::channel(WAITING);
-        (Self { sender, metrics, component }, write_all(client, leadership, receiver))
+        (Self { sender, metrics }, write_all(client, leadership, component, receiver))
     }
 
     /// Records an event. It is written soon, unless too many wait already.
     pub fn record(&self, object: &ObjectReference, severity: Severity, reason: &str, message: String) {
-        let now = clock::now();
-        let namespace = object.namespace.clone().unwrap_or_else(|| "default".to_owned());
-        let name = object.name.as_deref().unwrap_or_default();
-        let event = Event {
-            metadata: ObjectMeta {
-                name: Some(format!("{name}.{:x}", now.as_nanosecond())),
-                namespace: Some(namespace),
-                ..ObjectMeta::default()
-            },
-            involved_object: object.clone(),
-            reason: Some(reason.to_owned()),
-            message: Some(message),
-            type_: Some(
-                match severity {
-                    Severity::Normal => "Normal",
-                    Severity::Warning => "Warning",
-                }
-                .to_owned(),
-            ),
-            source: Some(EventSource { component: Some(self.component.to_owned()), host: None }),
-            reporting_component: Some(self.component.to_owned()),
-            first_timestamp: Some(Time(now)),
-            last_timestamp: Some(Time(now)),
-            count: Some(1),
-            ..Event::default()
+        let note = Note {
+            object: object.clone(),
+            severity,
+            reason: reason.into(),
+            message: message.into(),
+            at: clock::now(),
         };
-        if self.sender.try_send(event).is_err() {
+        if self.sender.try_send(Box::new(note)).is_err() {
             self.metrics.event_dropped();
         }
     }
 }
 
-async fn write_all(client: Client, leadership: Leadership, mut events: mpsc::Receiver<Event>) {
+/// What there is to tell: a third of what an Event takes, because thousands may wait.
+#[derive(Debug)]
+struct Note {
+    object: ObjectReference,
+    severity: Severity,
+    reason: Box<str>,
+    message: Box<str>,
+    at: Timestamp,
+}
+
+impl Note {
+    fn into_event(self, component: &str) -> Event {
+        let namespace = self.object.namespace.clone().unwrap_or_else(|| "default".to_owned());
+        let name = self.object.name.as_deref().unwrap_or_default();
+        let kind = match self.severity {
+            Severity::Normal => "Normal",
+            Severity::Warning => "Warning",
+        };
+        Event {
+            metadata: ObjectMeta {
+                name: Some(format!("{name}.{:x}", self.at.as_nanosecond())),
+                namespace: Some(namespace),
+                ..ObjectMeta::default()
+            },
+            involved_object: self.object,
+            reason: Some(self.reason.into()),
+            message: Some(self.message.into()),
+            type_: Some(kind.to_owned()),
+            source: Some(EventSource { component: Some(component.to_owned()), host: None }),
+            reporting_component: Some(component.to_owned()),
+            first_timestamp: Some(Time(self.at)),
+            last_timestamp: Some(Time(self.at)),
+            count: Some(1),
+            ..Event::default()
+        }
+    }
+}
+
+async fn write_all(
+    client: Client,
+    leadership: Leadership,
+    component: &'static str,
+    mut notes: mpsc::Receiver<Box<Note>>,
+) {
     let throttle = Throttle::new(RATE, BURST);
-    while let Some(event) = events.recv().await {
+    while let Some(note) = notes.recv().await {
         throttle.pass().await;
         if !leadership.is_held() {
             continue;
         }
+        let event = note.into_event(component);
         let namespace = event.metadata.namespace.clone().unwrap_or_default();
         let api: Api<Event> = Api::namespaced(client.clone(), &namespace);
         // An event is worth one try: the condition it comes from says the same for good.
