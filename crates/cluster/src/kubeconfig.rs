@@ -7,7 +7,7 @@ mod authority;
 mod made;
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -78,6 +78,8 @@ pub(crate) struct Kubeconfigs {
     /// Clusters that have something else to say.
     readers: Arc<Queue<ObjectKey>>,
     kept: Mutex<HashMap<ObjectKey, Keeping>>,
+    /// Those that look from time to time whether their authority has come.
+    looking: Mutex<HashSet<ObjectKey>>,
 }
 
 #[derive(Debug)]
@@ -87,13 +89,11 @@ struct Keeping {
     trouble: Option<String>,
     /// The workload cluster does not answer: its authority may have been replaced.
     is_connection_troubled: bool,
-    /// It looks from time to time whether its authority has come.
-    looks: bool,
 }
 
 impl Kubeconfigs {
     pub(crate) fn new(readers: Arc<Queue<ObjectKey>>) -> Self {
-        Self { queue: Arc::default(), readers, kept: Mutex::default() }
+        Self { queue: Arc::default(), readers, kept: Mutex::default(), looking: Mutex::default() }
     }
 
     fn kept(&self) -> MutexGuard<'_, HashMap<ObjectKey, Keeping>> {
@@ -108,12 +108,13 @@ impl Kubeconfigs {
             (None, None) => return,
             (None, Some(_)) => {
                 kept.remove(key);
+                self.looks(key, false);
                 return;
             }
             (Some(wish), Some(keeping)) if keeping.wish == wish => return,
             (Some(wish), Some(keeping)) => keeping.wish = wish,
             (Some(wish), None) => {
-                let keeping = Keeping { wish, trouble: None, is_connection_troubled: false, looks: false };
+                let keeping = Keeping { wish, trouble: None, is_connection_troubled: false };
                 kept.insert(key.clone(), keeping);
             }
         }
@@ -164,11 +165,13 @@ impl Kubeconfigs {
 
     /// Notes whether a Cluster looks for its authority, and says how often it should.
     fn looks(&self, key: &ObjectKey, looks: bool) -> Duration {
-        let mut kept = self.kept();
-        if let Some(keeping) = kept.get_mut(key) {
-            keeping.looks = looks;
+        let mut looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
+        if looks {
+            looking.insert(key.clone());
+        } else {
+            looking.remove(key);
         }
-        if looks { look_period(kept.values().filter(|keeping| keeping.looks).count()) } else { LOOK_PERIOD }
+        look_period(looking.len())
     }
 }
 
@@ -223,7 +226,7 @@ impl Keeper {
         let wait = self.kubeconfigs.looks(key, !has_label(&found));
         let seen_by_watch = has_label(&found);
         let when_it_changes = if seen_by_watch { Next::Settled } else { Next::Again(wait) };
-        let text = match self.make(key, &found, wish) {
+        let text = match make(key, &found, wish) {
             Ok(fresh) => fresh.text,
             Err(words) => {
                 self.complain(key, cluster, &words);
@@ -293,7 +296,7 @@ impl Keeper {
         let Some(found) = found else {
             return Ok(Next::Again(RENEWAL_RETRY));
         };
-        let fresh = match self.make(key, &found, wish) {
+        let fresh = match make(key, &found, wish) {
             Ok(fresh) => fresh,
             Err(words) => {
                 self.complain(key, cluster, &words);
@@ -315,14 +318,6 @@ impl Keeper {
         Ok(Next::Settled)
     }
 
-    fn make(&self, key: &ObjectKey, found: &ObservedSecret, wish: &Wish) -> Result<made::Fresh, String> {
-        let made = Authority::read(&found.data)
-            .and_then(|authority| made::make(&key.name, &wish.server, authority, clock::now()));
-        made.map_err(|words| {
-            format!("no kubeconfig can be made from Secret {}: {words}", secret_of(key, secret::CA).name)
-        })
-    }
-
     fn is_connection_troubled(&self, key: &ObjectKey) -> bool {
         self.kubeconfigs.kept().get(key).is_some_and(|keeping| keeping.is_connection_troubled)
     }
@@ -340,6 +335,14 @@ impl Keeper {
             self.recorder.record(&target, Severity::Warning, "KubeconfigNotMade", words.to_owned());
         }
     }
+}
+
+fn make(key: &ObjectKey, found: &ObservedSecret, wish: &Wish) -> Result<made::Fresh, String> {
+    let made = Authority::read(&found.data)
+        .and_then(|authority| made::make(&key.name, &wish.server, authority, clock::now()));
+    made.map_err(|words| {
+        format!("no kubeconfig can be made from Secret {}: {words}", secret_of(key, secret::CA).name)
+    })
 }
 
 fn has_label(secret: &ObservedSecret) -> bool {

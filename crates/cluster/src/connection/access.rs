@@ -16,16 +16,18 @@ pub(crate) async fn read(text: &[u8]) -> Result<Config, String> {
     let kubeconfig =
         Kubeconfig::from_yaml(text).map_err(|error| format!("is not a kubeconfig: {}", place(&error)))?;
     let (cluster, user) = current(&kubeconfig)?;
-    refuse_files(cluster, user)?;
+    refuse_unfit(cluster, user)?;
     let options = KubeConfigOptions::default();
-    let config = Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|error| match error {
-        KubeconfigError::ParseClusterUrl(error) => format!("cluster.server is not a URL: {error}"),
-        KubeconfigError::ParseProxyUrl(error) => format!("cluster.proxy-url is not a URL: {error}"),
-        KubeconfigError::ParseCertificates(_) | KubeconfigError::LoadCertificateAuthority(_) => {
-            "cluster.certificate-authority-data is not a certificate in PEM, in base64".to_owned()
-        }
-        _ => "cannot be used: its current context's cluster and user are not complete".to_owned(),
-    })?;
+    let mut config =
+        Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|error| match error {
+            KubeconfigError::ParseClusterUrl(error) => format!("cluster.server is not a URL: {error}"),
+            KubeconfigError::ParseCertificates(_) | KubeconfigError::LoadCertificateAuthority(_) => {
+                "cluster.certificate-authority-data is not a certificate in PEM, in base64".to_owned()
+            }
+            _ => "cannot be used: its current context's cluster and user are not complete".to_owned(),
+        })?;
+    // The environment's proxy is for this process's own way out, and a kubeconfig cannot name one yet.
+    config.proxy_url = None;
     match (config.cluster_url.scheme_str(), config.cluster_url.authority()) {
         (Some("https" | "http"), Some(_)) => Ok(config),
         _ => Err("cluster.server must be a URL like https://example.com:6443".to_owned()),
@@ -59,10 +61,15 @@ fn current(kubeconfig: &Kubeconfig) -> Result<(&Cluster, Option<&AuthInfo>), Str
     Ok((cluster, Some(found.ok_or("the current context names none of its users")?)))
 }
 
-fn refuse_files(cluster: &Cluster, user: Option<&AuthInfo>) -> Result<(), String> {
+fn refuse_unfit(cluster: &Cluster, user: Option<&AuthInfo>) -> Result<(), String> {
     let is_set = |text: &Option<String>| text.as_deref().is_some_and(|text| !text.is_empty());
     if is_set(&cluster.certificate_authority) {
         return Err(refused_file("cluster.certificate-authority", "certificate-authority-data"));
+    }
+    if is_set(&cluster.proxy_url) {
+        return Err(
+            "cluster.proxy-url is not supported: the API server must be reachable directly".to_owned()
+        );
     }
     let Some(user) = user else { return Ok(()) };
     if user.exec.is_some() {
@@ -154,6 +161,10 @@ mod tests {
             (
                 text(&with("certificate-authority-data", json!("!!")), &token),
                 Err("certificate-authority-data"),
+            ),
+            (
+                text(&with("proxy-url", json!("http://u:secret@proxy")), &token),
+                Err("cluster.proxy-url is not supported"),
             ),
             (text(&server, &json!({"exec": {"command": "sh"}})), Err("user.exec is refused")),
             (

@@ -19,6 +19,8 @@ pub struct Health {
     pub consecutive_failures: u32,
     /// What is wrong, in words for the reader; nothing if all is well or nothing was tried.
     pub trouble: Option<String>,
+    /// Nothing but another kubeconfig helps: it makes no sense to wait and see.
+    pub is_lasting: bool,
     /// Nothing was found out yet, but soon will be: the first attempt is under way.
     pub undecided: bool,
 }
@@ -33,9 +35,10 @@ impl Health {
     }
 
     /// Takes in a failure. Says whether a reader would see a difference.
-    pub(crate) fn failed(&mut self, trouble: String) -> bool {
+    pub(crate) fn failed(&mut self, trouble: String, is_lasting: bool) -> bool {
         self.consecutive_failures = self.consecutive_failures.saturating_add(1);
         self.undecided = false;
+        self.is_lasting = is_lasting;
         let trouble = Some(trouble);
         let is_given_up = self.last_success.is_none() && self.consecutive_failures == FAILURES_TO_DISCONNECT;
         let news = self.trouble != trouble || is_given_up;
@@ -44,7 +47,7 @@ impl Health {
     }
 
     fn is_fresh(&self, grace: Duration, now: Timestamp) -> bool {
-        self.last_success.is_some_and(|at| age(at, now) <= grace)
+        !self.is_lasting && self.last_success.is_some_and(|at| age(at, now) <= grace)
     }
 }
 
@@ -69,7 +72,8 @@ pub(crate) fn report(
     } else {
         // An earlier process may have known better: it is believed until this one has found out for itself.
         let was_good = previous.is_some_and(|previous| previous.status == ConditionStatus::True);
-        let believed = health.undecided || (was_good && health.consecutive_failures > 0);
+        let may_pass = health.consecutive_failures > 0 && !health.is_lasting;
+        let believed = health.undecided || (was_good && may_pass);
         if let Some(previous) = previous.filter(|_| believed) {
             return Report::from(previous);
         }
@@ -120,6 +124,7 @@ mod tests {
             last_success: last.map(time),
             consecutive_failures: failures,
             trouble: trouble.map(str::to_owned),
+            is_lasting: trouble == Some("garbage"),
             undecided,
         };
         let not_yet = "Remote connection not established yet";
@@ -138,6 +143,20 @@ mod tests {
                 &format!("{not_yet}: oops"),
             ),
             ("restarted, fails, was good", health(None, 4, oops, false), Some(&good), "True", ""),
+            (
+                "restarted, garbage, was good",
+                health(None, 1, Some("garbage"), false),
+                Some(&good),
+                "False",
+                &format!("{not_yet}: garbage"),
+            ),
+            (
+                "garbage in place of a good one",
+                health(Some(45), 1, Some("garbage"), false),
+                Some(&good),
+                "False",
+                "Remote connection probe failed, probe last succeeded at 2026-01-01T00:00:45Z: garbage",
+            ),
             (
                 "restarted, given up",
                 health(None, 5, oops, false),
@@ -172,16 +191,16 @@ mod tests {
     #[test]
     fn readers_are_told_of_differences_only() {
         let mut health = Health { undecided: true, ..Health::default() };
-        assert!(health.failed("a".into()), "the first failure");
-        assert!(!health.failed("a".into()), "the same again");
-        assert!(health.failed("b".into()), "other words");
-        assert!(!health.failed("b".into()));
-        assert!(health.failed("b".into()), "the fifth: no more doubt");
-        assert!(!health.failed("b".into()));
+        assert!(health.failed("a".into(), false), "the first failure");
+        assert!(!health.failed("a".into(), false), "the same again");
+        assert!(health.failed("b".into(), false), "other words");
+        assert!(!health.failed("b".into(), false));
+        assert!(health.failed("b".into(), false), "the fifth: no more doubt");
+        assert!(!health.failed("b".into(), false));
         assert!(health.succeeded(time(1)), "connected");
         assert!(!health.succeeded(time(11)), "at rest nothing is told");
         assert_eq!(health, Health { last_success: Some(time(11)), ..Health::default() });
-        assert!(health.failed("a".into()));
+        assert!(health.failed("a".into(), false));
         assert!(health.succeeded(time(31)), "recovered");
     }
 
@@ -191,7 +210,7 @@ mod tests {
         assert_eq!(stale_after(&health, GRACE, time(0)), None);
         health.succeeded(time(0));
         assert_eq!(stale_after(&health, GRACE, time(10)), None, "healthy");
-        health.failed("a".into());
+        health.failed("a".into(), false);
         let after = stale_after(&health, GRACE, time(10)).unwrap();
         assert_eq!(after.as_secs(), 40);
         let then = time(10) + jiff::SignedDuration::try_from(after).unwrap();

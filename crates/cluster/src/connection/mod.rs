@@ -1,8 +1,8 @@
 //! Connections to workload clusters: one for each Cluster that is provisioned and has a kubeconfig Secret.
 //!
-//! Two queues do the work, so that servers which hang hold up only each other: *attempts* make a connection, *probes*
-//! ask the connected ones whether they are still there. Both run on the leader alone. A Cluster is woken only when it
-//! would have something else to say.
+//! Three queues do the work, so that servers which hang hold up only each other: *attempts* try a kubeconfig for the
+//! first time, *retries* try it again later, *probes* ask the connected ones whether they are still there. All run on
+//! the leader alone. A Cluster is woken only when it would have something else to say.
 
 mod access;
 mod health;
@@ -13,6 +13,7 @@ pub(crate) mod secrets;
 use std::{
     collections::HashMap,
     convert::Infallible,
+    error::Error,
     fmt,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
@@ -60,7 +61,7 @@ const KUBECONFIG_WORKERS: usize = 10;
 /// How workload clusters are connected to.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionOptions {
-    /// Attempts, and probes, at the same time.
+    /// First attempts at the same time, and as many retries, and as many probes.
     pub concurrency: usize,
     /// Requests a second to each workload cluster; 0 for no limit.
     pub client_qps: f64,
@@ -108,6 +109,7 @@ struct Shared {
     secrets_watch: OnceLock<Arc<WatchHandle>>,
     accessors: Mutex<HashMap<ObjectKey, Accessor>>,
     attempts: Arc<Queue<ObjectKey>>,
+    retries: Arc<Queue<ObjectKey>>,
     probes: Arc<Queue<ObjectKey>>,
     /// Clusters that have something else to say.
     readers: Arc<Queue<ObjectKey>>,
@@ -130,6 +132,8 @@ struct Accessor {
     /// What the last attempt was made with.
     tried: Option<KubeconfigText>,
     failed_attempts: u32,
+    /// When to try again.
+    retry_at: Option<Instant>,
     connected: Option<Connected>,
     health: Health,
 }
@@ -160,6 +164,7 @@ pub(crate) fn register(
         secrets_watch: OnceLock::new(),
         accessors: Mutex::default(),
         attempts: Arc::default(),
+        retries: Arc::default(),
         probes: Arc::default(),
         readers: Arc::clone(readers),
         kubeconfigs: Arc::clone(&kubeconfigs),
@@ -174,7 +179,10 @@ pub(crate) fn register(
     );
     let _ = shared.secrets_watch.set(Arc::clone(&watch));
     let workers = options.concurrency;
-    manager.controller("clustercache", &shared.attempts, Arc::new(Connector(Arc::clone(&shared))), workers);
+    let first = Connector { shared: Arc::clone(&shared), retries: false };
+    manager.controller("clustercache", &shared.attempts, Arc::new(first), workers);
+    let again = Connector { shared: Arc::clone(&shared), retries: true };
+    manager.controller("clustercache-retry", &shared.retries, Arc::new(again), workers);
     manager.controller("clustercache-probe", &shared.probes, Arc::new(Prober(Arc::clone(&shared))), workers);
     let keeper = Keeper {
         clusters: clusters.clone(),
@@ -241,7 +249,7 @@ impl Shared {
             Some(WatchState::Synced) => (false, self.kubeconfigs.trouble(cluster)),
             _ => (true, None),
         };
-        Health { undecided, trouble, ..Health::default() }
+        Health { trouble, undecided, ..Health::default() }
     }
 
     /// Begins, renews or ends a connection, as the Cluster and its Secret ask for.
@@ -259,7 +267,8 @@ impl Shared {
             match (wanted, accessors.get(key)) {
                 (Some(_), None) => {
                     let health = Health { undecided: true, ..Health::default() };
-                    let accessor = Accessor { tried: None, failed_attempts: 0, connected: None, health };
+                    let accessor =
+                        Accessor { tried: None, failed_attempts: 0, retry_at: None, connected: None, health };
                     accessors.insert(key.clone(), accessor);
                     Step::Attempt
                 }
@@ -307,7 +316,10 @@ impl Shared {
             ..ClientOptions::default()
         };
         let client = connect_workload(config, &options)
-            .map_err(|error| lasting(format!("cannot be used: {}", with_causes(&error))))?;
+            // The whole error would show the address as it is written, with what may be secret in it.
+            .map_err(|error| {
+                lasting(format!("cannot be used: {}", error.source().map(with_causes).unwrap_or_default()))
+            })?;
         probe(&client, &address, self.options.probe_limit)
             .await
             .map_err(|failure| AttemptError { words: failure.words, lasting: false })?;
@@ -315,45 +327,55 @@ impl Shared {
         Ok(Connected { number, client, address, asked: Instant::now() })
     }
 
-    /// Takes in how an attempt ended.
+    /// Takes in how an attempt ended; says after which wait to try again, if at all.
     fn attempted(
         &self,
         key: &ObjectKey,
         tried: KubeconfigText,
         result: Result<Connected, AttemptError>,
-    ) -> Next {
+    ) -> Option<Duration> {
+        if self.kubeconfig(key).as_ref() != Some(&tried) {
+            // The Secret was changed meanwhile: this tells nothing any more.
+            self.attempts.add(key.clone());
+            return None;
+        }
         let mut accessors = self.accessors();
-        let Some(accessor) = accessors.get_mut(key) else {
-            return Next::Settled;
-        };
+        let accessor = accessors.get_mut(key)?;
         accessor.tried = Some(tried);
+        accessor.retry_at = None;
         let was_connected = accessor.connected.is_some();
         let is_connected = result.is_ok();
-        let (news, next) = match result {
+        self.metrics.remote_checked(key, is_connected);
+        self.metrics.remote_up(key, is_connected);
+        let (news, wait) = match result {
             Ok(connected) => {
                 info!(cluster = %key, address = %connected.address, "connected to the workload cluster");
                 accessor.failed_attempts = 0;
                 accessor.connected = Some(connected);
-                (accessor.health.succeeded(clock::now()), Next::Settled)
+                (accessor.health.succeeded(clock::now()), None)
             }
             Err(AttemptError { words, lasting }) => {
                 accessor.failed_attempts = accessor.failed_attempts.saturating_add(1);
                 accessor.connected = None;
-                let wait = back_off(accessor.failed_attempts, key);
-                debug!(cluster = %key, %words, ?wait, "no connection to the workload cluster");
-                let news = accessor.health.failed(words);
                 // What only another kubeconfig can mend is not tried again with this one.
-                (news, if lasting { Next::Settled } else { Next::Again(wait) })
+                let wait = (!lasting).then(|| back_off(accessor.failed_attempts, key));
+                debug!(cluster = %key, %words, ?wait, "no connection to the workload cluster");
+                accessor.retry_at = wait.map(|wait| Instant::now() + wait);
+                (accessor.health.failed(words, lasting), wait)
             }
         };
         drop(accessors);
-        self.metrics.remote_checked(key, is_connected);
-        self.metrics.remote_up(key, is_connected);
         if is_connected {
             self.probes.add(key.clone());
         }
         self.tell(key, news || was_connected != is_connected, !is_connected);
-        next
+        wait
+    }
+
+    /// How long it is until the next attempt is due.
+    fn until_retry(&self, key: &ObjectKey) -> Duration {
+        let retry_at = self.accessors().get(key).and_then(|accessor| accessor.retry_at);
+        retry_at.map_or(Duration::ZERO, |at| at.saturating_duration_since(Instant::now()))
     }
 
     /// Takes in how a probe ended.
@@ -371,7 +393,7 @@ impl Shared {
         let (news, disconnect) = match result {
             Ok(()) => (accessor.health.succeeded(clock::now()), false),
             Err(failure) => {
-                let news = accessor.health.failed(failure.words);
+                let news = accessor.health.failed(failure.words, false);
                 (news, failure.unauthorized || accessor.health.consecutive_failures >= FAILURES_TO_DISCONNECT)
             }
         };
@@ -379,11 +401,11 @@ impl Shared {
             info!(cluster = %key, trouble = accessor.health.trouble, "disconnected from the workload cluster");
             accessor.connected = None;
             accessor.failed_attempts = 0;
-        }
-        drop(accessors);
-        self.metrics.remote_checked(key, answered);
-        if disconnect {
             self.metrics.remote_up(key, false);
+        }
+        self.metrics.remote_checked(key, answered);
+        drop(accessors);
+        if disconnect {
             self.attempts.add(key.clone());
         }
         self.tell(key, news || disconnect, !answered);
@@ -412,17 +434,32 @@ impl AttemptError {
 }
 
 /// Makes connections.
-struct Connector(Arc<Shared>);
+struct Connector {
+    shared: Arc<Shared>,
+    /// Whether it tries again what has failed, or what is new.
+    retries: bool,
+}
 
 impl Reconciler for Connector {
     type Error = Infallible;
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Next, Infallible> {
-        let Some(kubeconfig) = self.0.due(key) else {
+        let Some(kubeconfig) = self.shared.due(key) else {
             return Ok(Next::Settled);
         };
-        let result = self.0.connect(key, &kubeconfig).await;
-        Ok(self.0.attempted(key, kubeconfig, result))
+        let left = self.shared.until_retry(key);
+        if self.retries && !left.is_zero() {
+            return Ok(Next::Again(left));
+        }
+        let result = self.shared.connect(key, &kubeconfig).await;
+        Ok(match self.shared.attempted(key, kubeconfig, result) {
+            Some(wait) if self.retries => Next::Again(wait),
+            Some(_) => {
+                self.shared.retries.add(key.clone());
+                Next::Settled
+            }
+            None => Next::Settled,
+        })
     }
 }
 

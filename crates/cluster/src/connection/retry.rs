@@ -15,7 +15,7 @@ pub(crate) fn back_off(failures: u32, whose: &impl Hash) -> Duration {
     let mut hasher = DefaultHasher::new();
     (whose, failures).hash(&mut hasher);
     let part = u32::try_from(hasher.finish() % 1000).unwrap_or_default();
-    whole - whole / 5 * part / 1000
+    whole.saturating_sub(whole / 5 * part / 1000)
 }
 
 #[cfg(test)]

@@ -60,7 +60,7 @@ impl Authority {
         let not_after = Timestamp::from_second(parsed.validity().not_after.timestamp())
             .map_err(|_| format!("the certificate in {} has no usable end", secret::CERTIFICATE_KEY))?;
         let key = SigningKey::read(&key.0, parsed.public_key())?;
-        Ok(Self { not_after, key, certificate })
+        Ok(Self { certificate, not_after, key })
     }
 
     /// Tells it from others.
