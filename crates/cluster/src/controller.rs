@@ -86,6 +86,7 @@ pub fn register(manager: &mut Manager, options: Options) {
     let on_crd = CrdListener { waker: Arc::clone(&waker), hub: Arc::clone(&hub) };
     let crds_watch = manager.watch_metadata(target, CrdRecord::new, &crds, on_crd);
 
+    crate::admission::register(manager.admitters());
     manager.converters().add(GroupKind::new(CORE_GROUP, "Cluster"), converter(crds.clone()));
     let (used, watched) = (Arc::clone(&index), Arc::clone(&hub));
     let drop_unused = move || watched.retain(|kind| used.uses(kind));

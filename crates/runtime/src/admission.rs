@@ -20,6 +20,8 @@ use tracing::{debug, info};
 
 /// The largest review that is read. The API server takes objects of 3 MiB at most, and sends the stored one along.
 const BODY_LIMIT: usize = 10 << 20;
+/// No object has a longer name; what has is answered without it.
+const LONGEST_NAME: usize = 253;
 /// The only form of review that is spoken here.
 const API_VERSION: &str = "admission.k8s.io/v1";
 
@@ -127,8 +129,8 @@ fn encode(admitter: &Admitter, request: &Value, verdict: Verdict) -> Value {
     if !verdict.warnings.is_empty() {
         response["warnings"] = json!(verdict.warnings);
     }
-    let name =
-        request["object"]["metadata"]["name"].as_str().or(request["name"].as_str()).unwrap_or_default();
+    let name = request["object"]["metadata"]["name"].as_str().or(request["name"].as_str());
+    let name = name.filter(|name| name.len() <= LONGEST_NAME).unwrap_or_default();
     if !verdict.errors.is_empty() {
         let kind = &admitter.kind;
         let causes: Vec<_> = verdict

@@ -57,11 +57,11 @@ const REQUEST_LIMIT: Duration = Duration::from_secs(15);
 /// The wait after the first failure; it doubles with each further one.
 const FIRST_RETRY: Duration = Duration::from_millis(500);
 /// The longest wait after a failure.
-const LONGEST_RETRY: Duration = Duration::from_secs(60);
+const LONGEST_RETRY: Duration = Duration::from_mins(1);
 /// How often others may be faster before it is left to the next try.
 const CONFLICT_TRIES: u32 = 5;
 /// Timers are cut to this: a machine may sleep, and its clock may be set.
-const LONGEST_NAP: Duration = Duration::from_secs(3600);
+const LONGEST_NAP: Duration = Duration::from_hours(1);
 
 /// Something that must be done failed.
 #[derive(Debug, thiserror::Error)]
@@ -97,8 +97,7 @@ pub(crate) struct Keeper {
 
 #[derive(Default)]
 struct State {
-    /// What the Secret held when it was last seen; `None` before it was.
-    secret: Option<Option<Secret>>,
+    secret: Seen,
     /// The last contents that made sense: a Secret that somebody deletes comes back as it was.
     held: Option<Stored>,
     /// The authority that signed what is being served, and when to renew that.
@@ -109,6 +108,15 @@ struct State {
     listed: BTreeSet<Source>,
     /// The bundle that all targets carry, and since when.
     carried: Option<(String, Instant)>,
+}
+
+/// What the watch says of the Secret. It may be late.
+#[derive(Default)]
+enum Seen {
+    #[default]
+    NotYet,
+    Absent,
+    Present(Box<Secret>),
 }
 
 /// Where news come from.
@@ -229,7 +237,7 @@ impl Keeper {
 
     fn hear(&mut self, news: News) {
         match news {
-            News::Secret(secret) => self.state.secret = Some(secret.map(|it| *it)),
+            News::Secret(secret) => self.state.secret = secret.map_or(Seen::Absent, Seen::Present),
             News::Target(kind, name, target) => {
                 let key = (kind, name);
                 match target {
@@ -246,12 +254,11 @@ impl Keeper {
                 };
                 match &source {
                     // The only one that there could be is not there.
-                    Source::Secret if names.is_empty() => self.state.secret = Some(None),
-                    Source::Secret => {}
+                    Source::Secret if names.is_empty() => self.state.secret = Seen::Absent,
                     Source::Definition(name) if names.is_empty() => {
                         self.state.targets.remove(&(TargetKind::Definition, name.clone()));
                     }
-                    Source::Definition(_) => {}
+                    Source::Secret | Source::Definition(_) => {}
                     Source::Mutating | Source::Validating => {
                         self.state.targets.retain(|key, _| Some(key.0) != kind || names.contains(&key.1));
                     }
@@ -272,10 +279,13 @@ impl Keeper {
 
     /// Puts right what is not; says when to look again even if nothing happens.
     async fn look(&mut self) -> Result<Option<Instant>, KeeperError> {
-        let Some(seen) = &self.state.secret else { return Ok(None) };
         let now = clock::now();
         // What was seen may be late. It is good enough to tell that all is well, and for nothing else.
-        let believed = seen.as_ref().and_then(|secret| read(secret).ok());
+        let believed = match &self.state.secret {
+            Seen::NotYet => return Ok(None),
+            Seen::Absent => None,
+            Seen::Present(secret) => read(secret).ok(),
+        };
         let idle = believed.as_ref().is_some_and(|stored| {
             let waits = matches!(decide(stored, now, self.is_settled(stored)), Step::Wait(_));
             waits && self.has_leaf_of(stored, now) && self.strays(&stored.bundle()).is_empty()
@@ -295,10 +305,10 @@ impl Keeper {
             let names: Vec<_> = names.iter().map(|(kind, name)| format!("{} {name}", kind.name())).collect();
             self.gate.hold(&format!("not trusted yet by {}", names.join(", ")));
         }
-        Ok(self.next_look(now, &stored, step, settled))
+        Ok(Some(self.next_look(now, &stored, step, settled)))
     }
 
-    fn next_look(&self, now: Timestamp, stored: &Stored, step: Step, settled: bool) -> Option<Instant> {
+    fn next_look(&self, now: Timestamp, stored: &Stored, step: Step, settled: bool) -> Instant {
         let after = |moment: Timestamp| Duration::try_from(now.duration_until(moment)).unwrap_or_default();
         let mut nap = LONGEST_NAP;
         // A step that became possible while the others were taken is taken at once.
@@ -312,7 +322,7 @@ impl Keeper {
         {
             nap = nap.min((*since + SETTLE).saturating_duration_since(Instant::now()));
         }
-        Some(Instant::now() + nap)
+        Instant::now() + nap
     }
 
     /// Does what there is to do, from the Secret as it really is.
@@ -498,7 +508,7 @@ impl Keeper {
         let api = self.secrets();
         match limited(api.create(&params, &secret)).await {
             Outcome::Done(created) => {
-                self.state.secret = Some(Some(created));
+                self.state.secret = Seen::Present(Box::new(created));
                 Ok(true)
             }
             Outcome::Overtaken => Ok(false),
@@ -517,7 +527,7 @@ impl Keeper {
         let patch = Patch::Merge(&patch);
         match limited(api.patch(&self.us.secret, &params, &patch)).await {
             Outcome::Done(written) => {
-                self.state.secret = Some(Some(written));
+                self.state.secret = Seen::Present(Box::new(written));
                 Ok(true)
             }
             Outcome::Overtaken => Ok(false),

@@ -1,3 +1,5 @@
+#![expect(clippy::needless_pass_by_value, reason = "tables read best with values in place")]
+
 use proptest::prelude::*;
 use serde_json::json;
 
