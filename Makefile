@@ -58,6 +58,11 @@ control-plane: ## Build etcd and the Kubernetes control plane into the per-user 
 config: ## Write the generated manifests under config/
 	@$(CARGO) run --quiet --locked -p xtask -- config
 
+.PHONY: release
+release: ## Write the release files of the core provider under dist/ (VERSION=v0.1.0)
+	$(call say,Release files)
+	@$(CARGO) run --quiet --locked -p xtask -- release $(if $(VERSION),--version $(VERSION))
+
 .PHONY: fmt
 fmt: ## Format the code
 	@$(CARGO) fmt --all
