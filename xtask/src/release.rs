@@ -96,7 +96,7 @@ fn own_rules() -> Value {
     let mut secret = rule("", &["secrets"], &["get", "list", "watch", "patch"]);
     secret["resourceNames"] = json!([SECRET]);
     json!([
-        rule("coordination.k8s.io", &["leases"], &["get", "list", "watch", "create", "update", "patch"]),
+        rule("coordination.k8s.io", &["leases"], &["get", "create", "update"]),
         rule("", &["events"], &["create", "patch"]),
         // A name cannot be asked for before there is an object.
         rule("", &["secrets"], &["create"]),
@@ -127,7 +127,7 @@ fn rules() -> Value {
         rule("cluster.x-k8s.io", &["clusterclasses", "machinehealthchecks"], &READ),
         providers,
         // Kubeconfigs of Clusters, and the authorities that they are made from.
-        rule("", &["secrets"], &["get", "list", "watch", "create", "update", "patch"]),
+        rule("", &["secrets"], &["get", "create", "update"]),
         rule("", &["events"], &["create", "patch"]),
         rule("apiextensions.k8s.io", &["customresourcedefinitions"], &READ),
         own_crd,
