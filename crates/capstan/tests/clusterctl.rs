@@ -41,7 +41,8 @@ const DEFINITION: &str = "clusters.cluster.x-k8s.io";
 
 fn folder(name: &str) -> PathBuf {
     let value = env::var_os(name);
-    value.map(PathBuf::from).unwrap_or_else(|| panic!("{name} is not set: run this by `make test-compat`"))
+    assert!(value.is_some(), "{name} is not set: run this by `make test-compat`");
+    value.unwrap_or_default().into()
 }
 
 /// Lets clusterctl install our release, and nothing else.
