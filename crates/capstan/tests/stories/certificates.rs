@@ -204,7 +204,10 @@ async fn replicas_share_an_authority_and_mend_what_others_break() {
     let other = ByteString(stranger.certificate.clone().into_bytes());
     let params = PatchParams::default();
     let crds: Api<CustomResourceDefinition> = Api::all(story.client.clone());
-    let patch = json!({"spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": other}}}}});
+    let patch = json!({
+        "metadata": {"annotations": {"cert-manager.io/inject-ca-from": "capi-system/capi-serving-cert"}},
+        "spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": other}}}},
+    });
     crds.patch(DEFINITION, &params, &Patch::Merge(patch)).await.unwrap();
     let validating: Api<ValidatingWebhookConfiguration> = Api::all(story.client.clone());
     let patch = json!([{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]);
@@ -214,6 +217,8 @@ async fn replicas_share_an_authority_and_mend_what_others_break() {
     mutating.delete(MUTATING, &DeleteParams::default()).await.unwrap();
     lead_to(&story, second.port).await;
     until_trusted(&story, &bundle).await;
+    let annotations = crds.get(DEFINITION).await.unwrap().metadata.annotations.unwrap_or_default();
+    assert!(!annotations.contains_key("cert-manager.io/inject-ca-from"), "nobody else is asked any more");
 
     // The Secret comes back as it was, whether it is deleted or spoilt.
     let secrets: Api<Secret> = Api::namespaced(story.client.clone(), &story.namespace);

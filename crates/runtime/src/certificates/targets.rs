@@ -6,10 +6,18 @@ use k8s_openapi::{
         MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
     },
 };
-use kube::{ResourceExt, api::DynamicObject};
+use kube::api::{DynamicObject, ObjectMeta};
 use serde_json::{Value, json};
 
 use super::WebhookIdentity;
+
+/// By these cert-manager is asked for a bundle. An object that came from somebody who used it may have one still: two
+/// that write the same field would do so for ever, and what the webhooks really show is ours.
+const INJECTORS: [&str; 3] = [
+    "cert-manager.io/inject-ca-from",
+    "cert-manager.io/inject-ca-from-secret",
+    "cert-manager.io/inject-apiserver-ca",
+];
 
 /// The kinds of object that hold a bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -33,6 +41,8 @@ impl TargetKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) resource_version: Option<String>,
+    /// Annotations that ask somebody else for a bundle.
+    injectors: Vec<&'static str>,
     /// The webhooks that are ours, by name, each with its bundle. A CRD's only one has no name.
     webhooks: Vec<(String, Vec<u8>)>,
 }
@@ -42,13 +52,13 @@ impl Target {
     pub(super) fn of_definition(crd: &DynamicObject, us: &WebhookIdentity) -> Option<Self> {
         let config = crd.data.pointer("/spec/conversion/webhook/clientConfig")?;
         let config: WebhookClientConfig = serde_json::from_value(config.clone()).ok()?;
-        Self::new(crd.resource_version(), [(String::new(), &config)], us)
+        Self::new(&crd.metadata, [(String::new(), &config)], us)
     }
 
     /// A configuration, if any of its webhooks is ours.
     pub(super) fn of_mutating(object: &MutatingWebhookConfiguration, us: &WebhookIdentity) -> Option<Self> {
         let webhooks = object.webhooks.iter().flatten().map(|it| (it.name.clone(), &it.client_config));
-        Self::new(object.resource_version(), webhooks, us)
+        Self::new(&object.metadata, webhooks, us)
     }
 
     /// A configuration, if any of its webhooks is ours.
@@ -57,11 +67,11 @@ impl Target {
         us: &WebhookIdentity,
     ) -> Option<Self> {
         let webhooks = object.webhooks.iter().flatten().map(|it| (it.name.clone(), &it.client_config));
-        Self::new(object.resource_version(), webhooks, us)
+        Self::new(&object.metadata, webhooks, us)
     }
 
     fn new<'a>(
-        resource_version: Option<String>,
+        metadata: &ObjectMeta,
         webhooks: impl IntoIterator<Item = (String, &'a WebhookClientConfig)>,
         us: &WebhookIdentity,
     ) -> Option<Self> {
@@ -75,16 +85,21 @@ impl Target {
             .filter(|(_, config)| is_ours(config))
             .map(|(name, config)| (name, bundle(config).unwrap_or_default()))
             .collect();
-        (!webhooks.is_empty()).then_some(Self { resource_version, webhooks })
+        let annotations = metadata.annotations.as_ref();
+        let annotated = |name: &&str| annotations.is_some_and(|it| it.contains_key(*name));
+        let injectors = INJECTORS.into_iter().filter(annotated).collect();
+        let resource_version = metadata.resource_version.clone();
+        (!webhooks.is_empty()).then_some(Self { resource_version, injectors, webhooks })
     }
 
-    /// Whether every webhook of ours has this bundle.
+    /// Whether every webhook of ours has this bundle, and nobody is asked for another.
     pub(super) fn carries(&self, bundle: &str) -> bool {
-        self.webhooks.iter().all(|(_, found)| found == bundle.as_bytes())
+        self.injectors.is_empty() && self.webhooks.iter().all(|(_, found)| found == bundle.as_bytes())
     }
 
     /// The same with this bundle everywhere, as far as it is known here.
     pub(super) fn set(&mut self, bundle: &str) {
+        self.injectors.clear();
         for (_, found) in &mut self.webhooks {
             *found = bundle.as_bytes().to_vec();
         }
@@ -95,6 +110,9 @@ impl Target {
     pub(super) fn patch(&self, kind: TargetKind, bundle: &str) -> Value {
         let bundle = ByteString(bundle.as_bytes().to_vec());
         let mut patch = json!({"metadata": {"resourceVersion": self.resource_version}});
+        for name in &self.injectors {
+            patch["metadata"]["annotations"][*name] = Value::Null;
+        }
         if kind == TargetKind::Definition {
             patch["spec"] = json!({"conversion": {"webhook": {"clientConfig": {"caBundle": bundle}}}});
         } else {
@@ -149,6 +167,23 @@ mod tests {
             json!({"metadata": {"resourceVersion": "7"},
                 "spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": "bmV3"}}}}})
         );
+    }
+
+    #[test]
+    fn nobody_else_is_asked_for_a_bundle() {
+        let conversion =
+            json!({"strategy": "Webhook", "webhook": {"clientConfig": config("n", "s", Some("ours"))}});
+        let mut crd = definition(&conversion);
+        crd.metadata.annotations = Some(
+            [(INJECTORS[0].to_owned(), "n/serving-cert".to_owned()), ("kept".to_owned(), String::new())]
+                .into(),
+        );
+        let mut target = Target::of_definition(&crd, &us()).unwrap();
+        assert!(!target.carries("ours"));
+        let patch = target.patch(TargetKind::Definition, "ours");
+        assert_eq!(patch["metadata"], json!({"resourceVersion": "7", "annotations": {INJECTORS[0]: null}}));
+        target.set("ours");
+        assert!(target.carries("ours"));
     }
 
     #[test]
