@@ -33,10 +33,13 @@ test: lint control-plane ## Run the checks, the unit tests and the stories on a 
 	@$(CARGO) test --workspace --locked
 
 .PHONY: test-compat
-test-compat: upstream ## Run the suites beside upstream's own binaries and manifests
+test-compat: upstream control-plane ## Run the suites beside upstream's own binaries and manifests
 	$(call say,Suites beside upstream)
 	@CAPSTAN_UPSTREAM_CRD="$$(cat $(UPSTREAM_DIR)/cluster-api.dir)/core/config/crd/bases/cluster.x-k8s.io_clusters.yaml" \
 	  $(CARGO) test --locked -p capstan-api --test upstream_crd -- --ignored
+	@$(CARGO) run --quiet --locked -p xtask -- release --out $(CURDIR)/target/compat-release
+	@CAPSTAN_UPSTREAM_DIR=$(UPSTREAM_DIR) CAPSTAN_RELEASE_DIR=$(CURDIR)/target/compat-release \
+	  $(CARGO) test --locked -p capstan --test clusterctl -- --ignored
 
 .PHONY: upstream
 upstream:
@@ -57,6 +60,11 @@ control-plane: ## Build etcd and the Kubernetes control plane into the per-user 
 .PHONY: config
 config: ## Write the generated manifests under config/
 	@$(CARGO) run --quiet --locked -p xtask -- config
+
+.PHONY: release
+release: ## Write the release files of the core provider under dist/ (VERSION=v0.1.0)
+	$(call say,Release files)
+	@$(CARGO) run --quiet --locked -p xtask -- release $(if $(VERSION),--version $(VERSION))
 
 .PHONY: fmt
 fmt: ## Format the code

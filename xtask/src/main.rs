@@ -1,6 +1,8 @@
 //! What the Makefile calls: generated files, and a control plane for the tests.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is a command for developers")]
 
+mod release;
+
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -28,6 +30,15 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
+    /// Write the files of a release, in the layout of a local repository of clusterctl's
+    Release {
+        /// The version, with a leading v [default: the workspace's]
+        #[arg(long, default_value = concat!("v", env!("CARGO_PKG_VERSION")), hide_default_value = true)]
+        version: String,
+        /// The folder to write to
+        #[arg(long, default_value = "dist")]
+        out: PathBuf,
+    },
     /// Make sure that etcd and the Kubernetes control plane are there
     ControlPlane,
 }
@@ -35,6 +46,7 @@ enum Task {
 fn main() -> Result<()> {
     match Args::parse().task {
         Task::Config { check } => config(check),
+        Task::Release { version, out } => release(&version, &out),
         Task::ControlPlane => control_plane(),
     }
 }
@@ -71,6 +83,16 @@ fn generated() -> Vec<(PathBuf, String)> {
             (PathBuf::from("config/crd").join(part).join(file), yaml::to_string(&json!(crd)))
         })
         .collect()
+}
+
+fn release(version: &str, out: &Path) -> Result<()> {
+    for (path, text) in release::files(version)? {
+        let path = out.join(path);
+        fs::create_dir_all(path.parent().context("a file is in a folder")?)?;
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        println!("wrote {}", path.display());
+    }
+    Ok(())
 }
 
 fn control_plane() -> Result<()> {

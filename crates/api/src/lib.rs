@@ -2,6 +2,7 @@
 //!
 //! Everything here is a value or a function over values: no client, no clock, no environment.
 
+pub mod admission;
 pub mod cluster;
 pub mod conditions;
 pub mod contract;

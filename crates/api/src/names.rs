@@ -9,6 +9,9 @@ pub const BOOTSTRAP_GROUP: &str = "bootstrap.cluster.x-k8s.io";
 /// The API group of the control plane kinds.
 pub const CONTROL_PLANE_GROUP: &str = "controlplane.cluster.x-k8s.io";
 
+/// The value of [`label::PROVIDER`] on the core provider's components.
+pub const CORE_PROVIDER: &str = "cluster-api";
+
 /// Finalizers.
 pub mod finalizer {
     /// Held by the Cluster controller on every Cluster.
@@ -108,6 +111,10 @@ pub mod annotation {
     pub const TOPOLOGY_DEFER_UPGRADE: &str = "topology.cluster.x-k8s.io/defer-upgrade";
     /// How many MachineDeployments are upgraded at once.
     pub const TOPOLOGY_UPGRADE_CONCURRENCY: &str = "topology.cluster.x-k8s.io/upgrade-concurrency";
+    /// Lets a topology be added to a Cluster that has none.
+    pub const UNSAFE_UPDATE_CLASS: &str = "unsafe.topology.cluster.x-k8s.io/disable-update-class-name-check";
+    /// Lets a topology's version go anywhere.
+    pub const UNSAFE_UPDATE_VERSION: &str = "unsafe.topology.cluster.x-k8s.io/disable-update-version-check";
     /// The CRD generation whose objects have been migrated to the storage version.
     pub const CRD_MIGRATION_OBSERVED_GENERATION: &str = "crd-migration.cluster.x-k8s.io/observed-generation";
 }

@@ -105,6 +105,7 @@ pub fn register(manager: &mut Manager, options: Options) {
     };
     let crds_watch = manager.watch_metadata(target, CrdRecord::new, &crds, on_crd);
 
+    crate::admission::register(manager.admitters());
     manager.converters().add(GroupKind::new(CORE_GROUP, "Cluster"), converter(crds.clone()));
     let (used, watched) = (Arc::clone(&index), Arc::clone(&hub));
     let (family, class) = (Arc::clone(&descendants), Arc::clone(&classes));

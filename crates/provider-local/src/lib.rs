@@ -15,3 +15,6 @@ pub use load_balancer::LoadBalancers;
 
 /// The Lease that the replicas of this provider compete for.
 pub const LEASE: &str = "controller-leader-election-capstan-local";
+
+/// The Service in front of the webhook.
+pub const WEBHOOK_SERVICE: &str = "capstan-local-webhook-service";

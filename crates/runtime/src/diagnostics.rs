@@ -26,7 +26,7 @@ async fn ready(State(readiness): State<Readiness>) -> Response {
     if awaited.is_empty() {
         "ok".into_response()
     } else {
-        let text = format!("waiting for the first list of\n{}\n", awaited.join("\n"));
+        let text = format!("waiting for\n{}\n", awaited.join("\n"));
         (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
     }
 }

@@ -1,9 +1,12 @@
-//! CustomResourceDefinitions put on an API server, and waited for.
+//! What webhooks and kinds need on an API server: put there, and waited for.
 
 use std::{pin::pin, time::Duration};
 
 use futures::{StreamExt, future::try_join_all};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::{
+    api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration},
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
 use kube::{
     Api, Client, ResourceExt,
     api::{ListParams, Patch, PatchParams},
@@ -27,6 +30,14 @@ pub enum InstallError {
         /// Why not.
         source: Box<kube::Error>,
     },
+    /// The API server refused a webhook configuration.
+    #[error("cannot apply the webhook configuration {name}")]
+    Webhook {
+        /// The configuration.
+        name: String,
+        /// Why not.
+        source: Box<kube::Error>,
+    },
     /// The API server does not serve it.
     #[error("CustomResourceDefinition {name} was not established within {ESTABLISHED_LIMIT:?}: {state}")]
     NotEstablished {
@@ -35,6 +46,24 @@ pub enum InstallError {
         /// What its conditions say.
         state: String,
     },
+}
+
+/// Applies the objects that make an API server ask webhooks about other objects.
+pub async fn install_webhooks(
+    client: &Client,
+    mutating: &MutatingWebhookConfiguration,
+    validating: &ValidatingWebhookConfiguration,
+    field_manager: &str,
+) -> Result<(), InstallError> {
+    let params = PatchParams::apply(field_manager).force();
+    let wrap = |name: String| move |source| InstallError::Webhook { name, source: Box::new(source) };
+    let name = mutating.name_any();
+    let api: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
+    api.patch(&name, &params, &Patch::Apply(mutating)).await.map_err(wrap(name.clone()))?;
+    let name = validating.name_any();
+    let api: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
+    api.patch(&name, &params, &Patch::Apply(validating)).await.map_err(wrap(name.clone()))?;
+    Ok(())
 }
 
 /// Applies CRDs and waits until their kinds are served.

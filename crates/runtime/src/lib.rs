@@ -4,7 +4,9 @@
 //! A controller is a [`Reconciler`](controller::Reconciler): it reads caches, decides by pure functions of its own
 //! crate, and hands what it decided to a [`Writer`](writer::Writer).
 
+pub mod admission;
 pub mod cache;
+pub mod certificates;
 pub mod client;
 pub mod clock;
 pub mod controller;

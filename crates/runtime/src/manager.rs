@@ -2,6 +2,7 @@
 
 use std::{future::Future, sync::Arc, time::Duration};
 
+use capstan_api::contract::crd_name;
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Client, core::ApiResource};
@@ -11,7 +12,9 @@ use tracing::{error, info, warn};
 
 use crate::{
     ObjectKey,
+    admission::Admitters,
     cache::{Cache, Cached},
+    certificates::{Keeper, WebhookIdentity},
     client::{self, ClientError, ClientOptions},
     controller::{self, Reconciler},
     diagnostics::{guarded_metrics_router, health_router, metrics_router},
@@ -23,7 +26,7 @@ use crate::{
     queue::Queue,
     readiness::Readiness,
     serve::{ListenError, listen, serve},
-    tls::{CertificateError, CertificateFolder, OwnCertificate},
+    tls::{CertificateError, CertificateFolder, OwnCertificate, ServingCertificate},
     watch::{Listener, WatchHandle, WatchTarget, watch, watch_metadata, watch_secrets},
     webhook::Converters,
     writer::Writer,
@@ -64,7 +67,8 @@ pub struct Manager {
     metrics: Metrics,
     readiness: Readiness,
     converters: Converters,
-    webhooks: Option<(TcpListener, OwnCertificate)>,
+    admitters: Admitters,
+    webhooks: Webhooks,
     stop: CancellationToken,
     /// Gives the Lease up; cancelled once nothing is at work any more.
     resign: CancellationToken,
@@ -146,7 +150,8 @@ impl Manager {
             metrics,
             readiness: Readiness::default(),
             converters: Converters::default(),
-            webhooks: None,
+            admitters: Admitters::default(),
+            webhooks: Webhooks::Unset,
             stop,
             resign,
             election,
@@ -203,9 +208,25 @@ impl Manager {
         &mut self.converters
     }
 
-    /// Serves webhooks here and with this certificate, whatever `--webhook-port` and `--webhook-cert-dir` say.
+    /// The judges of objects that the webhook server offers.
+    pub fn admitters(&mut self) -> &mut Admitters {
+        &mut self.admitters
+    }
+
+    /// Serves webhooks here and with this certificate, whatever the flags say.
     pub fn serve_webhooks_on(&mut self, listener: TcpListener, certificate: OwnCertificate) {
-        self.webhooks = Some((listener, certificate));
+        self.webhooks = Webhooks::On(listener, certificate);
+    }
+
+    /// Serves webhooks on `--webhook-port` with certificates that the manager makes itself, unless
+    /// `--webhook-cert-dir` says otherwise.
+    pub fn keep_webhook_certificates(&mut self, identity: WebhookIdentity) {
+        self.webhooks = Webhooks::Kept(None, identity);
+    }
+
+    /// Serves webhooks here with certificates that the manager makes itself, whatever the flags say.
+    pub fn keep_webhook_certificates_on(&mut self, listener: TcpListener, identity: WebhookIdentity) {
+        self.webhooks = Webhooks::Kept(Some(listener), identity);
     }
 
     /// Watches a kind from the start; the process is ready only once it is synced.
@@ -356,24 +377,74 @@ impl Manager {
             };
             tasks.spawn(named("the diagnostics server", serve(listener, router, tls, self.stop.clone())));
         }
-        let webhooks = match self.webhooks.take() {
-            Some((listener, own)) => Some((listener, own.serving)),
-            None if self.options.webhook_port == 0 || self.converters.is_empty() => None,
-            None => {
-                let folder = CertificateFolder::open(&self.options.webhook_cert_dir).await?;
-                let listener = listen("--webhook-port", &format!(":{}", self.options.webhook_port)).await?;
-                let serving = folder.serving();
-                tasks.spawn(named("the certificate's follower", folder.follow()));
-                Some((listener, serving))
-            }
-        };
-        if let Some((listener, serving)) = webhooks {
-            let router = std::mem::take(&mut self.converters).router();
+        if let Some((listener, serving)) = self.prepare_webhooks(tasks).await? {
+            let converters = std::mem::take(&mut self.converters).router();
+            let router = converters.merge(std::mem::take(&mut self.admitters).router());
             let run = serve(listener, router, Some(serving.server_config()?), self.stop.clone());
             tasks.spawn(named("the webhook server", run));
         }
         Ok(())
     }
+
+    /// Where webhooks are served and what they show, if they are served at all.
+    async fn prepare_webhooks(
+        &mut self,
+        tasks: &mut JoinSet<&'static str>,
+    ) -> Result<Option<(TcpListener, Arc<ServingCertificate>)>, ManagerError> {
+        let port = self.options.webhook_port;
+        let listen = || async move { listen("--webhook-port", &format!(":{port}")).await };
+        let unwanted = port == 0 || (self.converters.is_empty() && self.admitters.is_empty());
+        let folder = self.options.webhook_cert_dir.clone();
+        match (std::mem::replace(&mut self.webhooks, Webhooks::Unset), folder) {
+            (Webhooks::On(listener, own), _) => Ok(Some((listener, own.serving))),
+            (Webhooks::Kept(Some(listener), identity), _) => {
+                Ok(Some((listener, self.keep_certificates(identity, tasks))))
+            }
+            _ if unwanted => Ok(None),
+            (_, Some(folder)) => {
+                let folder = CertificateFolder::open(&folder).await?;
+                let (listener, serving) = (listen().await?, folder.serving());
+                tasks.spawn(named("the certificate's follower", folder.follow()));
+                Ok(Some((listener, serving)))
+            }
+            (Webhooks::Kept(None, identity), None) => {
+                let listener = listen().await?;
+                Ok(Some((listener, self.keep_certificates(identity, tasks))))
+            }
+            (Webhooks::Unset, None) => {
+                info!(
+                    "no webhooks are served: $POD_NAMESPACE is not set, nor is --webhook-namespace, --webhook-service or --webhook-cert-dir"
+                );
+                Ok(None)
+            }
+        }
+    }
+
+    fn keep_certificates(
+        &self,
+        identity: WebhookIdentity,
+        tasks: &mut JoinSet<&'static str>,
+    ) -> Arc<ServingCertificate> {
+        let serving = ServingCertificate::awaited();
+        let gate = self.readiness.gate("the webhooks' certificate");
+        let definitions = self.converters.kinds().map(|kind| crd_name(&kind.group, &kind.kind)).collect();
+        // Every replica serves webhooks, whether it leads or not, and may have something to say about it.
+        let (recorder, write) =
+            Recorder::new(self.client.clone(), Leadership::always(), self.metrics.clone(), "webhooks");
+        tasks.spawn(named("the webhooks' event writer", write));
+        let client = self.client.clone();
+        let keeper = Keeper::new(client, identity, definitions, Arc::clone(&serving), gate, recorder);
+        tasks.spawn(named("the certificates' keeper", keeper.run()));
+        serving
+    }
+}
+
+/// How webhooks are served.
+enum Webhooks {
+    /// As the flags say.
+    Unset,
+    On(TcpListener, OwnCertificate),
+    Kept(Option<TcpListener>, WebhookIdentity),
 }
 
 async fn named(name: &'static str, run: impl Future<Output = ()>) -> &'static str {

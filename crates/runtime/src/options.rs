@@ -4,6 +4,8 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{ArgAction, Args};
 
+use crate::certificates::WebhookIdentity;
+
 /// Flags that every manager has.
 #[derive(Args, Clone, Debug)]
 pub struct ManagerOptions {
@@ -65,9 +67,21 @@ pub struct ManagerOptions {
     #[arg(long, value_name = "PORT", default_value_t = 9443)]
     pub webhook_port: u16,
 
-    /// Folder with the webhooks' tls.crt and tls.key
-    #[arg(long, value_name = "DIR", default_value = "/tmp/k8s-webhook-server/serving-certs")]
-    pub webhook_cert_dir: PathBuf,
+    /// Folder with the webhooks' tls.crt and tls.key [default: the manager makes its certificates itself]
+    #[arg(long, value_name = "DIR")]
+    pub webhook_cert_dir: Option<PathBuf>,
+
+    /// Secret that holds the authority for certificates that the manager makes [default: the Service's name and -ca]
+    #[arg(long, value_name = "NAME")]
+    pub webhook_cert_secret: Option<String>,
+
+    /// Service in front of the webhooks [default: capi-webhook-service, or the local provider's]
+    #[arg(long, value_name = "NAME")]
+    pub webhook_service: Option<String>,
+
+    /// Namespace of that Service and Secret; without any of these flags and outside a Pod, no webhooks are served
+    #[arg(long, value_name = "NAMESPACE", env = "POD_NAMESPACE")]
+    pub webhook_namespace: Option<String>,
 }
 
 impl ManagerOptions {
@@ -88,8 +102,27 @@ impl ManagerOptions {
             diagnostics_address: "0".to_owned(),
             insecure_diagnostics: false,
             webhook_port: 0,
-            webhook_cert_dir: PathBuf::new(),
+            webhook_cert_dir: None,
+            webhook_cert_secret: None,
+            webhook_service: None,
+            webhook_namespace: None,
         }
+    }
+
+    /// Whose webhooks a manager serves with certificates of its own; nothing if nobody said where they are.
+    pub fn webhook_identity(&self, service: &str, client_namespace: &str) -> Option<WebhookIdentity> {
+        let said = |value: &Option<String>| value.clone().filter(|value| !value.is_empty());
+        let namespace = said(&self.webhook_namespace);
+        let (named, secret) = (said(&self.webhook_service), said(&self.webhook_cert_secret));
+        if namespace.is_none() && named.is_none() && secret.is_none() {
+            return None;
+        }
+        let service = named.unwrap_or_else(|| service.to_owned());
+        Some(WebhookIdentity {
+            namespace: namespace.unwrap_or_else(|| client_namespace.to_owned()),
+            secret: secret.unwrap_or_else(|| format!("{service}-ca")),
+            service,
+        })
     }
 
     /// Checks what clap cannot see.
@@ -157,6 +190,25 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn webhooks_are_served_where_somebody_said_where_they_are() {
+        let identity = |namespace: Option<&str>, service: Option<&str>, secret: Option<&str>| {
+            let options = ManagerOptions {
+                webhook_namespace: namespace.map(str::to_owned),
+                webhook_service: service.map(str::to_owned),
+                webhook_cert_secret: secret.map(str::to_owned),
+                ..ManagerOptions::embedded()
+            };
+            options.webhook_identity("svc", "mine").map(|it| (it.namespace, it.service, it.secret))
+        };
+        let text = |a: &str, b: &str, c: &str| Some((a.to_owned(), b.to_owned(), c.to_owned()));
+        assert_eq!(identity(None, None, None), None);
+        assert_eq!(identity(Some(""), None, None), None);
+        assert_eq!(identity(Some("n"), None, None), text("n", "svc", "svc-ca"));
+        assert_eq!(identity(None, Some("s"), None), text("mine", "s", "s-ca"));
+        assert_eq!(identity(Some("n"), Some("s"), Some("x")), text("n", "s", "x"));
+    }
 
     #[test]
     fn durations_are_read_as_go_writes_them() {

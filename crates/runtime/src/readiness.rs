@@ -1,6 +1,6 @@
-//! When a process is ready: once all of its watches know the whole truth.
+//! When a process is ready: once all of its watches know the whole truth, and whatever else it needs is there.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::watch::WatchHandle;
 
@@ -10,31 +10,87 @@ type NamedWatch = (String, Arc<WatchHandle>);
 #[derive(Clone, Debug, Default)]
 pub struct Readiness {
     watches: Arc<Mutex<Vec<NamedWatch>>>,
+    gates: Arc<Mutex<Vec<Arc<Gate>>>>,
+}
+
+/// Something besides watches that must be there first. Once open it stays open: what breaks later is mended while
+/// the process serves.
+#[derive(Debug)]
+pub struct Gate {
+    name: String,
+    /// Why it is closed; nothing once it is open.
+    held: Mutex<Option<String>>,
+}
+
+impl Gate {
+    /// Lets the process be ready.
+    pub fn open(&self) {
+        *lock(&self.held) = None;
+    }
+
+    /// Says why it is still closed.
+    pub fn hold(&self, why: &str) {
+        let mut held = lock(&self.held);
+        if held.is_some() {
+            *held = Some(why.to_owned());
+        }
+    }
 }
 
 impl Readiness {
     /// Adds a watch that must be synced first.
     pub fn expect(&self, name: impl Into<String>) -> Arc<WatchHandle> {
         let handle = Arc::new(WatchHandle::default());
-        self.lock().push((name.into(), Arc::clone(&handle)));
+        lock(&self.watches).push((name.into(), Arc::clone(&handle)));
         handle
+    }
+
+    /// Adds something else that must be there first.
+    pub fn gate(&self, name: impl Into<String>) -> Arc<Gate> {
+        let gate =
+            Arc::new(Gate { name: name.into(), held: Mutex::new(Some("not looked at yet".to_owned())) });
+        lock(&self.gates).push(Arc::clone(&gate));
+        gate
     }
 
     /// The names of what is still awaited, with the state that each is in.
     pub fn awaited(&self) -> Vec<String> {
-        self.lock()
+        let mut awaited: Vec<_> = lock(&self.watches)
             .iter()
             .filter(|(_, handle)| !handle.was_synced())
-            .map(|(name, handle)| format!("{name}: {:?}", handle.state()))
-            .collect()
+            .map(|(name, handle)| format!("the first list of {name}: {:?}", handle.state()))
+            .collect();
+        let gates = lock(&self.gates);
+        awaited.extend(gates.iter().filter_map(|gate| {
+            let held = lock(&gate.held);
+            held.as_ref().map(|why| format!("{}: {why}", gate.name))
+        }));
+        awaited
     }
 
     /// Whether nothing is awaited any more.
     pub fn is_ready(&self) -> bool {
-        self.lock().iter().all(|(_, handle)| handle.was_synced())
+        self.awaited().is_empty()
     }
+}
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<NamedWatch>> {
-        self.watches.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_awaited_is_named() {
+        let readiness = Readiness::default();
+        assert!(readiness.is_ready());
+        let gate = readiness.gate("webhooks");
+        gate.hold("no certificate");
+        assert_eq!(readiness.awaited(), ["webhooks: no certificate"]);
+        gate.open();
+        gate.hold("too late");
+        assert!(readiness.is_ready());
     }
 }

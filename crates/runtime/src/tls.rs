@@ -1,4 +1,5 @@
-//! Serving certificates: read from a folder and followed when they change, or made for this process.
+//! Serving certificates: read from a folder and followed when they change, or made for this process. Those that
+//! replicas share an authority for are in [`certificates`](crate::certificates).
 
 use std::{
     fmt,
@@ -51,7 +52,8 @@ pub enum CertificateError {
 
 /// The certificate that a server shows; it can be swapped while the server runs.
 pub struct ServingCertificate {
-    current: RwLock<Arc<CertifiedKey>>,
+    /// Nothing before there is one: handshakes fail until then.
+    current: RwLock<Option<Arc<CertifiedKey>>>,
 }
 
 impl fmt::Debug for ServingCertificate {
@@ -62,14 +64,28 @@ impl fmt::Debug for ServingCertificate {
 
 impl ResolvesServerCert for ServingCertificate {
     fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner)))
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 impl ServingCertificate {
     /// Uses a certificate chain and key in PEM form.
     pub fn from_pem(what: &str, chain: &[u8], key: &[u8]) -> Result<Arc<Self>, CertificateError> {
-        Ok(Arc::new(Self { current: RwLock::new(Arc::new(certified_key(what, chain, key)?)) }))
+        let serving = Self::awaited();
+        serving.replace(what, chain, key)?;
+        Ok(serving)
+    }
+
+    /// A certificate that is yet to come.
+    pub fn awaited() -> Arc<Self> {
+        Arc::new(Self { current: RwLock::new(None) })
+    }
+
+    /// Shows another certificate from now on.
+    pub fn replace(&self, what: &str, chain: &[u8], key: &[u8]) -> Result<(), CertificateError> {
+        let key = certified_key(what, chain, key)?;
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(key));
+        Ok(())
     }
 
     /// The TLS configuration of a server that shows this certificate.
@@ -85,10 +101,6 @@ impl ServingCertificate {
             .with_cert_resolver(Arc::clone(self) as Arc<dyn ResolvesServerCert>);
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Arc::new(config))
-    }
-
-    fn swap(&self, key: CertifiedKey) {
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(key);
     }
 }
 
@@ -145,7 +157,7 @@ impl CertificateFolder {
         let found = (read(&self.certificate).await?, read(&self.key).await?);
         if found != self.loaded {
             let what = self.certificate.display().to_string();
-            self.serving.swap(certified_key(&what, &found.0, &found.1)?);
+            self.serving.replace(&what, &found.0, &found.1)?;
             self.loaded = found;
             info!(file = %what, "serving certificate replaced");
         }

@@ -44,6 +44,11 @@ impl Converters {
         self.by_kind.is_empty()
     }
 
+    /// The kinds that are converted.
+    pub fn kinds(&self) -> impl Iterator<Item = &GroupKind> {
+        self.by_kind.keys()
+    }
+
     /// Serves `/convert`.
     pub fn router(self) -> Router {
         Router::new()

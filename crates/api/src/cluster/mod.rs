@@ -1,5 +1,6 @@
 //! The `Cluster` kind of `cluster.x-k8s.io`: its two versions, their definition, and the way between them.
 
+pub mod admission;
 mod common;
 pub mod conversion;
 mod crd;

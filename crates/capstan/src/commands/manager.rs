@@ -12,6 +12,13 @@ pub(crate) async fn run(args: ManagerArgs) -> Result<(), CommandError> {
     let lease = if args.which.core() { capstan_cluster::LEASE } else { capstan_provider_local::LEASE };
     let wrap = |error| CommandError::new("the manager cannot run", error);
     let mut manager = Manager::connect(args.options, lease, &host_name(), stop).await.map_err(wrap)?;
+    let core = args.which.core();
+    let service =
+        if core { capstan_cluster::WEBHOOK_SERVICE } else { capstan_provider_local::WEBHOOK_SERVICE };
+    let namespace = manager.client().default_namespace().to_owned();
+    if let Some(identity) = manager.options().webhook_identity(service, &namespace) {
+        manager.keep_webhook_certificates(identity);
+    }
     if args.which.core() {
         let connections = capstan_cluster::ConnectionOptions {
             concurrency: args.clustercache_concurrency,

@@ -9,6 +9,7 @@ use std::{
 use capstan_api::{
     cluster::{
         self,
+        admission::{Address, webhook_configurations},
         v1beta2::{Cluster, ClusterSpec, ObjectReference},
     },
     conditions,
@@ -20,7 +21,7 @@ use capstan_provider_local::api as local;
 use capstan_provider_local::api::v1beta2::{LocalCluster, LocalClusterSpec};
 use capstan_runtime::{
     client::{self, ClientOptions},
-    install::install_crds,
+    install::{install_crds, install_webhooks},
     manager::Manager,
     metrics::Metrics,
     options::ManagerOptions,
@@ -118,13 +119,19 @@ async fn run_on(
     let port = listener.local_addr().map_err(wrap("cannot listen for webhooks"))?.port();
     let certificate = OwnCertificate::make(&["127.0.0.1", "localhost"])
         .map_err(|error| CommandError::new("cannot make a certificate for the webhooks", error))?;
-    let url = format!("https://127.0.0.1:{port}/convert");
+    let base = format!("https://127.0.0.1:{port}");
+    let url = format!("{base}/convert");
     let conversion = Conversion::Url { url: &url, ca_bundle_pem: certificate.ca_pem.as_bytes() };
     let mut crds = vec![cluster::crd(conversion)];
     crds.extend(local::crds(conversion));
     install_crds(&client, &crds, FIELD_MANAGER)
         .await
         .map_err(|error| CommandError::new("cannot install the CustomResourceDefinitions", error))?;
+    let address = Address::Url { base: &base, ca_bundle_pem: certificate.ca_pem.as_bytes() };
+    let (mutating, validating) = webhook_configurations(address);
+    install_webhooks(&client, &mutating, &validating, FIELD_MANAGER)
+        .await
+        .map_err(|error| CommandError::new("cannot install the webhooks", error))?;
     let names: Vec<_> = crds.iter().map(|crd| crd.spec.names.kind.as_str()).collect();
     printer.done(&format!("Kinds installed: {}", names.join(", ")));
 

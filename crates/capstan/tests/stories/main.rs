@@ -1,8 +1,10 @@
 //! Stories on a real control plane: one namespace each, waits on watches, never a mocked API.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a panic is how a test fails")]
 
+mod admission;
 mod bad_input;
 mod binary;
+mod certificates;
 mod connection;
 mod deletion;
 mod disturbance;

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use capstan_api::cluster::v1beta2::VersionStatus;
+use semver::Version;
 
 /// How many versions a status may list.
 const MOST_VERSIONS: usize = 32;
@@ -30,38 +31,15 @@ pub(crate) fn merge_versions<'a>(all: impl IntoIterator<Item = &'a VersionStatus
 /// By semantic version; where that makes no difference, by name.
 fn compare(a: &str, b: &str) -> Ordering {
     match (parse(a), parse(b)) {
-        (Some(left), Some(right)) => left.cmp(&right).then_with(|| a.cmp(b)),
+        (Some(left), Some(right)) => left.cmp_precedence(&right).then_with(|| a.cmp(b)),
         (Some(_), None) => Ordering::Less,
         (None, Some(_)) => Ordering::Greater,
         (None, None) => a.cmp(b),
     }
 }
 
-/// Major, minor, patch, and the pre-release, a release coming after all of its pre-releases.
-type Parsed = (u64, u64, u64, bool, Vec<Identifier>);
-
-/// Numbers come before words.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Identifier {
-    Number(u64),
-    Word(String),
-}
-
-fn parse(text: &str) -> Option<Parsed> {
-    let text = text.strip_prefix('v').unwrap_or(text);
-    let text = text.split_once('+').map_or(text, |(version, _build)| version);
-    let (numbers, pre_release) =
-        text.split_once('-').map_or((text, None), |(numbers, rest)| (numbers, Some(rest)));
-    let mut parts = numbers.split('.').map(|part| part.parse().ok());
-    let (major, minor, patch) = (parts.next()??, parts.next()??, parts.next()??);
-    if parts.next().is_some() {
-        return None;
-    }
-    let identifiers = pre_release.into_iter().flat_map(|words| words.split('.'));
-    let identifiers = identifiers
-        .map(|word| word.parse().map_or_else(|_| Identifier::Word(word.to_owned()), Identifier::Number))
-        .collect();
-    Some((major, minor, patch, pre_release.is_none(), identifiers))
+fn parse(text: &str) -> Option<Version> {
+    Version::parse(text.strip_prefix('v').unwrap_or(text)).ok()
 }
 
 #[cfg(test)]

@@ -192,6 +192,7 @@ fn addresses_are_urls() {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "callers write it in place")]
 fn cluster(spec: serde_json::Value) -> ClusterRecord {
     ClusterRecord::new(
         serde_json::from_value(json!({

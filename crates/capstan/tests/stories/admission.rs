@@ -1,0 +1,249 @@
+//! Clusters on their way in, through a real API server that asks our webhooks, and hostile callers that ask directly.
+
+use capstan_api::{
+    cluster::admission::{Address, MUTATE_PATH, VALIDATE_PATH, webhook_configurations},
+    crd::Conversion,
+};
+use capstan_runtime::{
+    install::install_webhooks, manager::Manager, metrics::Metrics, options::ManagerOptions,
+    tls::OwnCertificate,
+};
+use capstan_testkit::{Plane, Story, story::reference, wait};
+use http::Request;
+use kube::{
+    Api, Client, Config, ResourceExt,
+    api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
+    client::Body,
+    core::{ApiResource, GroupVersionKind},
+};
+use serde_json::{Value, json};
+use tokio::{net::TcpListener, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
+
+struct Served {
+    story: Story,
+    base: String,
+    ca_pem: String,
+    stop: CancellationToken,
+    manager: JoinHandle<Result<(), capstan_runtime::manager::ManagerError>>,
+}
+
+impl Served {
+    /// A control plane whose Clusters are converted by our manager, but not judged yet.
+    async fn begin(name: &str) -> Self {
+        let plane = Plane::start().await;
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("https://127.0.0.1:{}", listener.local_addr().unwrap().port());
+        let certificate = OwnCertificate::make(&["127.0.0.1"]).unwrap();
+        let ca_pem = certificate.ca_pem.clone();
+        let url = format!("{base}/convert");
+        plane.install(Conversion::Url { url: &url, ca_bundle_pem: ca_pem.as_bytes() }).await;
+        let story = Story::begin_on(plane, name).await;
+        let stop = CancellationToken::new();
+        let options = ManagerOptions::embedded();
+        let client = story.client.clone();
+        let mut manager = Manager::new(options, client, Metrics::default(), "story", "story", stop.clone());
+        manager.serve_webhooks_on(listener, certificate);
+        capstan_cluster::register(&mut manager, capstan_cluster::Options::default());
+        let manager = tokio::spawn(manager.run());
+        Self { story, base, ca_pem, stop, manager }
+    }
+
+    /// Lets the API server ask about Clusters; waits until it does.
+    async fn judge(&self) {
+        let address = Address::Url { base: &self.base, ca_bundle_pem: self.ca_pem.as_bytes() };
+        let (mutating, validating) = webhook_configurations(address);
+        install_webhooks(&self.story.client, &mutating, &validating, "story").await.unwrap();
+        // The API server hears of its own webhooks by a watch.
+        let deadline = tokio::time::Instant::now() + wait::LIMIT;
+        while self
+            .try_create("probe", json!({"clusterNetwork": {"pods": {"cidrBlocks": ["abc"]}}}))
+            .await
+            .is_ok()
+        {
+            assert!(tokio::time::Instant::now() < deadline, "never asked");
+            self.story.clusters().delete("probe", &DeleteParams::default()).await.unwrap();
+            wait::until_gone(&self.story.clusters(), "probe", wait::LIMIT).await;
+        }
+    }
+
+    fn dynamic(&self, version: &str) -> Api<DynamicObject> {
+        let kind = GroupVersionKind::gvk("cluster.x-k8s.io", version, "Cluster");
+        let resource = ApiResource::from_gvk_with_plural(&kind, "clusters");
+        Api::namespaced_with(self.story.client.clone(), &self.story.namespace, &resource)
+    }
+
+    /// Creates a Cluster; gives the warnings, or the server's message.
+    async fn try_create(&self, name: &str, spec: Value) -> Result<Vec<String>, String> {
+        let cluster = json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": name}, "spec": spec});
+        let path = format!("/apis/cluster.x-k8s.io/v1beta2/namespaces/{}/clusters", self.story.namespace);
+        send(&self.story.client, &path, cluster.to_string().into_bytes())
+            .await
+            .map_err(|(_, message)| message)
+    }
+
+    async fn try_patch(&self, name: &str, patch: Value) -> Result<DynamicObject, String> {
+        let patched =
+            self.dynamic("v1beta2").patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
+        patched.map_err(|error| error.to_string())
+    }
+
+    async fn end(self) {
+        self.stop.cancel();
+        self.manager.await.unwrap().unwrap();
+    }
+}
+
+/// Posts JSON; gives the warnings, or the code and message of a failure.
+async fn send(client: &Client, path: &str, body: Vec<u8>) -> Result<Vec<String>, (u16, String)> {
+    let request =
+        Request::post(path).header("content-type", "application/json").body(Body::from(body)).unwrap();
+    let response = client.send(request).await.unwrap();
+    let (parts, body) = response.into_parts();
+    let bytes = body.collect_bytes().await.unwrap();
+    if !parts.status.is_success() {
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let message =
+            serde_json::from_str::<Value>(&text).ok().and_then(|it| Some(it["message"].as_str()?.to_owned()));
+        return Err((parts.status.as_u16(), message.unwrap_or(text)));
+    }
+    Ok(parts.headers.get_all("warning").iter().map(|it| it.to_str().unwrap().to_owned()).collect())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clusters_are_judged_on_their_way_in() {
+    let served = Served::begin("admission").await;
+    let infrastructure = || reference("NoSuchCluster", "ic");
+    // Stored before there were rules.
+    let broken =
+        json!({"infrastructureRef": infrastructure(), "clusterNetwork": {"pods": {"cidrBlocks": ["abc"]}}});
+    served.try_create("old", broken.clone()).await.unwrap();
+    served.judge().await;
+
+    let refused = served.try_create(&"x".repeat(64), json!({"infrastructureRef": infrastructure()})).await;
+    assert!(refused.unwrap_err().contains("metadata.name"));
+    let refused = served.try_create("cidr", broken).await.unwrap_err();
+    for words in [
+        "validation.cluster.cluster.x-k8s.io",
+        r#"Cluster.cluster.x-k8s.io "cidr" is invalid: spec.clusterNetwork.pods.cidrBlocks[0]: Invalid value: "abc""#,
+    ] {
+        assert!(refused.contains(words), "{refused}");
+    }
+    let networks = json!({"clusterNetwork": {"pods": {"cidrBlocks": ["abc"]}, "services": {"cidrBlocks": ["10.0.0.0/8", "x"]}}});
+    let refused = served.try_create("many", networks).await.unwrap_err();
+    assert!(
+        refused.contains("pods.cidrBlocks[0]") && refused.contains("services.cidrBlocks[1]"),
+        "{refused}"
+    );
+
+    // A Cluster may wait for its references; its maker is told so.
+    let warnings =
+        served.try_create("bare", json!({"clusterNetwork": {"apiServerPort": 6443}})).await.unwrap();
+    assert!(warnings.iter().any(|it| it.contains("stays Pending until one is set")), "{warnings:?}");
+    served.story.until_phase("bare", "Pending", wait::LIMIT).await;
+
+    // References may change, but not go.
+    assert_eq!(served.try_create("c", json!({"infrastructureRef": infrastructure()})).await, Ok(Vec::new()));
+    served.try_patch("c", json!({"spec": {"infrastructureRef": {"name": "other"}}})).await.unwrap();
+    let removal = json!({"spec": {"infrastructureRef": null, "controlPlaneRef": reference("P", "p")}});
+    let refused = served.try_patch("c", removal).await.unwrap_err();
+    assert!(refused.contains("spec.infrastructureRef: Forbidden: cannot be removed"), "{refused}");
+    let topology = json!({"classRef": {"name": "cc"}, "version": "1.30.0"});
+    let refused = served.try_patch("c", json!({"spec": { "topology": topology }})).await.unwrap_err();
+    assert!(refused.contains("spec.topology.classRef: Forbidden"), "{refused}");
+
+    // Topologies pass through, with a version as Kubernetes writes it.
+    served.try_create("t", json!({ "topology": topology })).await.unwrap();
+    let stored = served.dynamic("v1beta2").get("t").await.unwrap();
+    assert_eq!(stored.data["spec"]["topology"]["version"], "v1.30.0");
+    let refused =
+        served.try_patch("t", json!({"spec": {"topology": {"version": "v1.29.0"}}})).await.unwrap_err();
+    assert!(refused.contains("cannot be decreased from v1.30.0 to v1.29.0"), "{refused}");
+    served.try_patch("t", json!({"spec": {"topology": {"version": "1.31.2"}}})).await.unwrap();
+
+    // Clients of the older version are judged by the same rules.
+    let old_client = served.dynamic("v1beta1");
+    let object = |name: &str, block: &str| {
+        let spec = json!({"infrastructureRef": {"apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": "NoSuchCluster", "name": "n"},
+            "clusterNetwork": {"pods": {"cidrBlocks": [block]}}});
+        let kind = GroupVersionKind::gvk("cluster.x-k8s.io", "v1beta1", "Cluster");
+        DynamicObject::new(name, &ApiResource::from_gvk(&kind)).data(json!({ "spec": spec }))
+    };
+    let refused = old_client.create(&PostParams::default(), &object("v1", "abc")).await.unwrap_err();
+    assert!(refused.to_string().contains("pods.cidrBlocks[0]"), "{refused}");
+    old_client.create(&PostParams::default(), &object("v1", "10.0.0.0/8")).await.unwrap();
+    served.story.until_phase("v1", "Provisioning", wait::LIMIT).await;
+    let read = old_client.get("v1").await.unwrap();
+    assert_eq!(read.data["status"]["infrastructureReady"], false);
+    assert!(read.annotations().contains_key("cluster.x-k8s.io/conversion-data"));
+    // Written back as it was read.
+    old_client.replace("v1", &PostParams::default(), &read).await.unwrap();
+    let new = served.dynamic("v1beta2").get("v1").await.unwrap();
+    assert_eq!(new.data["spec"]["paused"], Value::Null);
+    assert!(!new.annotations().contains_key("cluster.x-k8s.io/conversion-data"));
+    let reference = &new.data["spec"]["infrastructureRef"];
+    assert_eq!(
+        reference,
+        &json!({"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "NoSuchCluster", "name": "n"})
+    );
+
+    // What was stored before the rules can be worked with: finalizers, status, pausing, deletion.
+    wait::until_is(&served.story.clusters(), "old", "held", wait::LIMIT, |it| !it.finalizers().is_empty())
+        .await;
+    served.try_patch("old", json!({"spec": {"paused": true}})).await.unwrap();
+    served.try_patch("old", json!({"spec": {"paused": false}})).await.unwrap();
+    let worse = json!({"spec": {"clusterNetwork": {"pods": {"cidrBlocks": ["def"]}}}});
+    assert!(served.try_patch("old", worse).await.unwrap_err().contains("\"def\""));
+    served.story.clusters().delete("old", &DeleteParams::default()).await.unwrap();
+    wait::until_gone(&served.story.clusters(), "old", wait::LIMIT).await;
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hostile_callers_are_answered_and_turned_away() {
+    let served = Served::begin("hostile").await;
+    let mut config = Config::new(served.base.parse().unwrap());
+    config.accept_invalid_certs = true;
+    let client = Client::try_from(config).unwrap();
+    let deep = |depth: usize| format!("{}{}", "{\"a\":".repeat(depth), "}".repeat(depth)).into_bytes();
+    let review = |request: Value| {
+        json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})
+            .to_string()
+            .into_bytes()
+    };
+    for path in [MUTATE_PATH, VALIDATE_PATH] {
+        for (body, code) in [
+            (Vec::new(), 400),
+            (vec![0; 1024], 400),
+            (vec![b'['; 5 << 20], 400),
+            (deep(500_000), 400),
+            (vec![b'"'; 11 << 20], 413),
+            (b"{\"apiVersion\": \"admission.k8s.io/v1beta1\", \"kind\": \"AdmissionReview\"}".to_vec(), 400),
+        ] {
+            let start: String = String::from_utf8_lossy(&body[..body.len().min(40)]).into_owned();
+            // A body that is too large may be cut off while it is still being sent.
+            let Err((found, _)) = send(&client, path, body).await else { panic!("{start} was let through") };
+            assert_eq!(found, code, "{start}");
+        }
+        for request in [
+            json!({"uid": "u", "operation": "CREATE"}),
+            json!({"uid": "u", "operation": "UPDATE", "object": {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster"}}),
+            json!({"uid": 7, "operation": {}, "object": []}),
+        ] {
+            let post = Request::post(path).header("content-type", "application/json");
+            let answer = client.request::<Value>(post.body(review(request)).unwrap()).await.unwrap();
+            assert_eq!(answer["response"]["allowed"], false);
+        }
+        let huge = json!({"uid": "u", "operation": "CREATE", "object": {
+            "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": "n".repeat(1 << 20)},
+            "spec": {"topology": "t".repeat(1 << 20), "clusterNetwork": {"pods": {"cidrBlocks": vec!["x"; 1 << 18]}}},
+        }});
+        let request =
+            Request::post(path).header("content-type", "application/json").body(review(huge)).unwrap();
+        let answer = client.request_text(request).await.unwrap();
+        assert!(answer.len() < 100_000, "{} bytes", answer.len());
+    }
+    // It still works.
+    served.judge().await;
+    served.end().await;
+}

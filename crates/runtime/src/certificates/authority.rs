@@ -1,0 +1,194 @@
+//! An authority: a certificate and the key that signs others in its name.
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::{SignedDuration, Timestamp};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, date_time_ymd,
+};
+use rustls::{
+    RootCertStore,
+    client::{WebPkiServerVerifier, danger::ServerCertVerifier},
+    crypto::ring,
+    pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject},
+};
+
+use super::validity::validity;
+use crate::tls::CertificateError;
+
+/// How long an authority is valid.
+const AUTHORITY_LIFETIME: SignedDuration = SignedDuration::from_hours(365 * 24);
+/// How long a serving certificate is valid at most.
+pub(super) const LEAF_LIFETIME: SignedDuration = SignedDuration::from_hours(7 * 24);
+/// Everything is valid since a while ago: the API server's clock may be behind ours.
+const BACKDATE: SignedDuration = SignedDuration::from_hours(1);
+
+/// Signs serving certificates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Authority {
+    /// The certificate in PEM form.
+    pub certificate: String,
+    /// The key in PEM form.
+    pub key: String,
+    /// The last moment at which it is valid.
+    pub not_after: Timestamp,
+    not_before: Timestamp,
+}
+
+/// A serving certificate.
+#[derive(Debug)]
+pub(super) struct Leaf {
+    pub(super) chain: String,
+    pub(super) key: String,
+    /// When the next one should be made.
+    pub(super) renew_at: Timestamp,
+}
+
+impl Authority {
+    /// Makes an authority.
+    pub fn make(now: Timestamp) -> Result<Self, CertificateError> {
+        let key = KeyPair::generate()?;
+        let (not_before, not_after) =
+            (whole_seconds(now - BACKDATE), whole_seconds(now + AUTHORITY_LIFETIME));
+        let certificate = parameters(not_before, not_after).self_signed(&key)?.pem();
+        Ok(Self { certificate, key: key.serialize_pem(), not_after, not_before })
+    }
+
+    /// Reads what [`make`](Self::make) made, perhaps elsewhere; says what is wrong with anything else.
+    pub fn read(certificate: &[u8], key: &[u8]) -> Result<Self, String> {
+        let der = CertificateDer::from_pem_slice(certificate)
+            .map_err(|error| format!("there is no certificate in PEM form: {error}"))?;
+        let (not_before, not_after) =
+            validity(&der).ok_or("the certificate does not say how long it is valid")?;
+        let text =
+            |bytes: &[u8]| String::from_utf8(bytes.to_vec()).map_err(|_| "PEM is plain text".to_owned());
+        let (certificate, key) = (text(certificate)?, text(key)?);
+        KeyPair::from_pem(&key).map_err(|error| format!("there is no private key in PEM form: {error}"))?;
+        let authority = Self { certificate, key, not_after, not_before };
+        authority.prove(&der).map_err(|error| format!("what it signs cannot be trusted: {error}"))?;
+        Ok(authority)
+    }
+
+    /// Signs something and holds it against the certificate: key and certificate belong together, and it is one
+    /// that may sign.
+    fn prove(&self, der: &CertificateDer<'_>) -> Result<(), Box<dyn std::error::Error>> {
+        let host = "proof.invalid";
+        let leaf = self.issue(&[host.to_owned()], self.not_before + BACKDATE)?;
+        let leaf = CertificateDer::from_pem_slice(leaf.chain.as_bytes())?;
+        let mut roots = RootCertStore::empty();
+        roots.add(der.clone())?;
+        let provider = Arc::new(ring::default_provider());
+        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build()?;
+        let moment = UnixTime::since_unix_epoch(since_epoch(self.not_before + BACKDATE));
+        verifier.verify_server_cert(&leaf, &[], &ServerName::try_from(host)?, &[], moment)?;
+        Ok(())
+    }
+
+    /// Signs a serving certificate for these names. It ends no later than the authority itself.
+    pub(super) fn issue(&self, names: &[String], now: Timestamp) -> Result<Leaf, CertificateError> {
+        let issuer = Issuer::new(parameters(self.not_before, self.not_after), KeyPair::from_pem(&self.key)?);
+        let key = KeyPair::generate()?;
+        let not_after = self.not_after.min(now + LEAF_LIFETIME);
+        let mut leaf = CertificateParams::new(names.to_vec())?;
+        leaf.distinguished_name.push(DnType::CommonName, "capstan webhooks");
+        leaf.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        leaf.use_authority_key_identifier_extension = true;
+        set_validity(&mut leaf, now - BACKDATE, not_after);
+        let chain = leaf.signed_by(&key, &issuer)?.pem();
+        let renew_at = now + now.duration_until(not_after) / 2;
+        Ok(Leaf { chain, key: key.serialize_pem(), renew_at })
+    }
+}
+
+/// All of an authority's certificate but its key. The name differs from authority to authority, so that none is
+/// taken for another, and follows from what can be read from the certificate.
+fn parameters(not_before: Timestamp, not_after: Timestamp) -> CertificateParams {
+    let mut ca = CertificateParams::default();
+    let name = format!("capstan webhook authority {}", not_before.strftime("%Y%m%d%H%M%S"));
+    ca.distinguished_name.push(DnType::CommonName, name);
+    ca.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    ca.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    set_validity(&mut ca, not_before, not_after);
+    ca
+}
+
+fn set_validity(certificate: &mut CertificateParams, not_before: Timestamp, not_after: Timestamp) {
+    let epoch = date_time_ymd(1970, 1, 1);
+    certificate.not_before = epoch + since_epoch(not_before);
+    certificate.not_after = epoch + since_epoch(not_after);
+}
+
+fn since_epoch(moment: Timestamp) -> Duration {
+    Duration::from_secs(u64::try_from(moment.as_second()).unwrap_or(0))
+}
+
+/// Certificates know no fractions of a second.
+fn whole_seconds(moment: Timestamp) -> Timestamp {
+    Timestamp::from_second(moment.as_second()).unwrap_or(moment)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn now() -> Timestamp {
+        "2026-03-01T12:00:00.5Z".parse().unwrap()
+    }
+
+    #[test]
+    fn an_authority_is_read_as_it_was_made() {
+        // The form of dates changes in 2050.
+        for now in [now(), "2049-12-31T23:59:59Z".parse().unwrap(), "2061-01-01T00:00:00Z".parse().unwrap()] {
+            let made = Authority::make(now).unwrap();
+            let read = Authority::read(made.certificate.as_bytes(), made.key.as_bytes()).unwrap();
+            assert_eq!(read, made);
+        }
+    }
+
+    #[test]
+    fn what_is_no_authority_is_said_to_be_none() {
+        let (one, other) = (Authority::make(now()).unwrap(), Authority::make(now()).unwrap());
+        let leaf = one.issue(&["a.b.svc".to_owned()], now()).unwrap();
+        for (certificate, key, words) in [
+            (one.certificate.as_bytes(), other.key.as_bytes(), "cannot be trusted"),
+            (leaf.chain.as_bytes(), leaf.key.as_bytes(), "cannot be trusted"),
+            (b"", one.key.as_bytes(), "no certificate"),
+            (
+                b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+                one.key.as_bytes(),
+                "how long",
+            ),
+            (one.certificate.as_bytes(), b"\xff", "plain text"),
+            (one.certificate.as_bytes(), b"key", "no private key"),
+        ] {
+            let error = Authority::read(certificate, key).unwrap_err();
+            assert!(error.contains(words), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_serving_certificate_ends_with_its_authority() {
+        let authority = Authority::make(now()).unwrap();
+        let names = ["s.n.svc".to_owned()];
+        let fresh = authority.issue(&names, now()).unwrap();
+        assert_eq!(fresh.renew_at, now() + LEAF_LIFETIME / 2);
+        let late = authority.issue(&names, authority.not_after - SignedDuration::from_hours(2)).unwrap();
+        assert_eq!(late.renew_at, authority.not_after - SignedDuration::from_hours(1));
+        let der = CertificateDer::from_pem_slice(late.chain.as_bytes()).unwrap();
+        assert_eq!(validity(&der).unwrap().1, authority.not_after);
+    }
+
+    #[test]
+    fn a_certificate_cut_short_has_no_validity() {
+        let made = Authority::make(now()).unwrap();
+        let der = CertificateDer::from_pem_slice(made.certificate.as_bytes()).unwrap();
+        let (whole, mut known) = (validity(&der), 0);
+        for end in 0..der.len() {
+            // The outermost length no longer fits: nothing of it is believed.
+            known += usize::from(validity(&der[..end]).is_some());
+        }
+        assert!(whole.is_some() && known == 0);
+    }
+}

@@ -1,0 +1,608 @@
+//! Keeps the Secret, this replica's serving certificate and everybody's bundles as they should be.
+//!
+//! At rest it only listens. When something is not as it should be, it first reads the Secret past all watches. So no
+//! replica writes an old bundle over a newer one: its write is guarded by the version of the target that it saw, and
+//! the Secret that it read afterwards is at least as new as the one that any bundle seen there came from. For the same
+//! reason nothing is ever signed by an authority that was replaced before.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    future::Future,
+    sync::Arc,
+    time::Duration,
+};
+
+use futures::{StreamExt, future::join_all};
+use jiff::Timestamp;
+use k8s_openapi::{
+    api::{
+        admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration},
+        core::v1::{ObjectReference, Secret},
+    },
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    api::{DynamicObject, Patch, PatchParams, PostParams},
+    core::ApiResource,
+    runtime::{
+        WatchStreamExt,
+        watcher::{self, Event, watcher},
+    },
+};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::{sync::mpsc, time::Instant};
+use tracing::{debug, info, warn};
+
+use super::{
+    WebhookIdentity,
+    plan::{Step, Stored, apply, decide},
+    targets::{Target, TargetKind},
+};
+use crate::{
+    clock,
+    controller::with_causes,
+    events::{Recorder, Severity},
+    readiness::Gate,
+    tls::{CertificateError, ServingCertificate},
+};
+
+const FIELD_MANAGER: &str = "capstan-webhooks";
+/// API servers hear of a new bundle by a watch; this is how long they are given before something relies on it.
+const SETTLE: Duration = Duration::from_secs(5);
+/// A request that takes longer has failed.
+const REQUEST_LIMIT: Duration = Duration::from_secs(15);
+/// The wait after the first failure; it doubles with each further one.
+const FIRST_RETRY: Duration = Duration::from_millis(500);
+/// The longest wait after a failure.
+const LONGEST_RETRY: Duration = Duration::from_mins(1);
+/// How often others may be faster before it is left to the next try.
+const CONFLICT_TRIES: u32 = 5;
+/// Timers are cut to this: a machine may sleep, and its clock may be set.
+const LONGEST_NAP: Duration = Duration::from_hours(1);
+
+/// Something that must be done failed.
+#[derive(Debug, thiserror::Error)]
+enum KeeperError {
+    #[error("cannot {verb} {kind} {name}: {reason}")]
+    Request { verb: &'static str, kind: &'static str, name: String, reason: String },
+    #[error("others keep changing Secret {0}")]
+    Contended(String),
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
+}
+
+/// How a request ended, where it matters.
+enum Outcome<T> {
+    Done(T),
+    /// Somebody else was faster, or the object is gone: there will be news of it.
+    Overtaken,
+    /// The server will not have it.
+    Refused(String),
+    Failed(String),
+}
+
+/// Keeps certificates.
+pub(crate) struct Keeper {
+    client: Client,
+    us: WebhookIdentity,
+    definitions: Vec<String>,
+    serving: Arc<ServingCertificate>,
+    gate: Arc<Gate>,
+    recorder: Recorder,
+    state: State,
+}
+
+#[derive(Default)]
+struct State {
+    secret: Seen,
+    /// The last contents that made sense: a Secret that somebody deletes comes back as it was.
+    held: Option<Stored>,
+    /// The authority that signed what is being served, and when to renew that.
+    leaf: Option<(String, Timestamp)>,
+    targets: BTreeMap<(TargetKind, String), Target>,
+    /// Targets that we are not allowed to write, in the state in which we were not.
+    refused: BTreeMap<(TargetKind, String), Target>,
+    listed: BTreeSet<Source>,
+    /// The bundle that all targets carry, and since when.
+    carried: Option<(String, Instant)>,
+}
+
+/// What the watch says of the Secret. It may be late.
+#[derive(Default)]
+enum Seen {
+    #[default]
+    NotYet,
+    Absent,
+    Present(Box<Secret>),
+}
+
+/// Where news come from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Source {
+    Secret,
+    Definition(String),
+    Mutating,
+    Validating,
+}
+
+enum News {
+    Secret(Option<Box<Secret>>),
+    Target(TargetKind, String, Option<Target>),
+    /// Everything that there is has been told; of a kind of target, only these are there.
+    Listed(Source, BTreeSet<String>),
+    Trouble(Source, String),
+}
+
+impl fmt::Debug for Keeper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keeper").field("us", &self.us).finish_non_exhaustive()
+    }
+}
+
+impl Keeper {
+    /// A keeper for the webhooks behind a Service and the CRDs that may name them.
+    pub(crate) fn new(
+        client: Client,
+        us: WebhookIdentity,
+        definitions: Vec<String>,
+        serving: Arc<ServingCertificate>,
+        gate: Arc<Gate>,
+        recorder: Recorder,
+    ) -> Self {
+        gate.hold("there is no certificate yet");
+        Self { client, us, definitions, serving, gate, recorder, state: State::default() }
+    }
+
+    /// Runs for ever.
+    pub(crate) async fn run(mut self) {
+        let (sender, mut news) = mpsc::channel(64);
+        let watches = self.watches(&sender);
+        drop(sender);
+        let work = async move {
+            let mut retry = FIRST_RETRY;
+            let mut wake = None;
+            loop {
+                let nap = async {
+                    match wake {
+                        Some(moment) => tokio::time::sleep_until(moment).await,
+                        None => std::future::pending().await,
+                    }
+                };
+                tokio::select! {
+                    told = news.recv() => match told {
+                        Some(told) => self.hear(told),
+                        None => return,
+                    },
+                    () = nap => {}
+                }
+                // What came in meanwhile is part of the same look.
+                while let Ok(told) = news.try_recv() {
+                    self.hear(told);
+                }
+                wake = match self.look().await {
+                    Ok(next) => {
+                        retry = FIRST_RETRY;
+                        next
+                    }
+                    Err(error) => {
+                        warn!(%error, "the webhooks' certificates are not as they should be, trying again");
+                        self.gate.hold(&error.to_string());
+                        let again = Instant::now() + retry;
+                        retry = (retry * 2).min(LONGEST_RETRY);
+                        Some(again)
+                    }
+                };
+            }
+        };
+        tokio::join!(work, join_all(watches));
+    }
+
+    fn watches(&self, sender: &mpsc::Sender<News>) -> Vec<futures::future::BoxFuture<'static, ()>> {
+        let us = Arc::new(self.us.clone());
+        let named = |name: &str| watcher::Config::default().fields(&format!("metadata.name={name}"));
+        let mut watches: Vec<futures::future::BoxFuture<'static, ()>> = Vec::new();
+        let secrets: Api<Secret> = Api::namespaced(self.client.clone(), &us.namespace);
+        let tell = |secret: Option<Secret>, _: String| News::Secret(secret.map(Box::new));
+        watches.push(Box::pin(observe(secrets, named(&us.secret), Source::Secret, sender.clone(), tell)));
+        for name in &self.definitions {
+            let resource = ApiResource::erase::<CustomResourceDefinition>(&());
+            let definitions: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
+            let us = Arc::clone(&us);
+            let tell = move |object: Option<DynamicObject>, name: String| {
+                let target = object.and_then(|object| Target::of_definition(&object, &us));
+                News::Target(TargetKind::Definition, name, target)
+            };
+            let source = Source::Definition(name.clone());
+            watches.push(Box::pin(observe(definitions, named(name), source, sender.clone(), tell)));
+        }
+        let config = watcher::Config::default();
+        let mutating: Api<MutatingWebhookConfiguration> = Api::all(self.client.clone());
+        let ours = Arc::clone(&us);
+        let tell = move |object: Option<MutatingWebhookConfiguration>, name: String| {
+            let target = object.and_then(|object| Target::of_mutating(&object, &ours));
+            News::Target(TargetKind::Mutating, name, target)
+        };
+        watches.push(Box::pin(observe(mutating, config.clone(), Source::Mutating, sender.clone(), tell)));
+        let validating: Api<ValidatingWebhookConfiguration> = Api::all(self.client.clone());
+        let tell = move |object: Option<ValidatingWebhookConfiguration>, name: String| {
+            let target = object.and_then(|object| Target::of_validating(&object, &us));
+            News::Target(TargetKind::Validating, name, target)
+        };
+        watches.push(Box::pin(observe(validating, config, Source::Validating, sender.clone(), tell)));
+        watches
+    }
+
+    fn hear(&mut self, news: News) {
+        match news {
+            News::Secret(secret) => self.state.secret = secret.map_or(Seen::Absent, Seen::Present),
+            News::Target(kind, name, target) => {
+                let key = (kind, name);
+                match target {
+                    Some(target) => self.state.targets.insert(key, target),
+                    None => self.state.targets.remove(&key),
+                };
+            }
+            News::Listed(source, names) => {
+                let kind = match &source {
+                    Source::Secret => None,
+                    Source::Definition(_) => Some(TargetKind::Definition),
+                    Source::Mutating => Some(TargetKind::Mutating),
+                    Source::Validating => Some(TargetKind::Validating),
+                };
+                match &source {
+                    // The only one that there could be is not there.
+                    Source::Secret if names.is_empty() => self.state.secret = Seen::Absent,
+                    Source::Definition(name) if names.is_empty() => {
+                        self.state.targets.remove(&(TargetKind::Definition, name.clone()));
+                    }
+                    Source::Secret | Source::Definition(_) => {}
+                    Source::Mutating | Source::Validating => {
+                        self.state.targets.retain(|key, _| Some(key.0) != kind || names.contains(&key.1));
+                    }
+                }
+                self.state.listed.insert(source);
+            }
+            News::Trouble(source, words) => {
+                if !self.state.listed.contains(&source) {
+                    self.gate.hold(&format!("cannot watch {source:?}: {words}"));
+                }
+            }
+        }
+    }
+
+    fn all_listed(&self) -> bool {
+        self.state.listed.len() == self.definitions.len() + 3
+    }
+
+    /// Puts right what is not; says when to look again even if nothing happens.
+    async fn look(&mut self) -> Result<Option<Instant>, KeeperError> {
+        let now = clock::now();
+        // What was seen may be late. It is good enough to tell that all is well, and for nothing else.
+        let believed = match &self.state.secret {
+            Seen::NotYet => return Ok(None),
+            Seen::Absent => None,
+            Seen::Present(secret) => read(secret).ok(),
+        };
+        let idle = believed.as_ref().is_some_and(|stored| {
+            let waits = matches!(decide(stored, now, self.is_settled(stored)), Step::Wait(_));
+            waits && self.has_leaf_of(stored, now) && self.strays(&stored.bundle()).is_empty()
+        });
+        let stored = match believed {
+            Some(stored) if idle => stored,
+            _ => self.work(now).await?,
+        };
+        let bundle = stored.bundle();
+        self.note_carried(&bundle);
+        let (step, settled) = (decide(&stored, now, self.is_settled(&stored)), self.is_settled(&stored));
+        self.state.held = Some(stored.clone());
+        if self.all_listed() && self.strays(&bundle).is_empty() {
+            self.gate.open();
+        } else if self.all_listed() {
+            let names = self.strays(&bundle);
+            let names: Vec<_> = names.iter().map(|(kind, name)| format!("{} {name}", kind.name())).collect();
+            self.gate.hold(&format!("not trusted yet by {}", names.join(", ")));
+        }
+        Ok(Some(self.next_look(now, &stored, step, settled)))
+    }
+
+    fn next_look(&self, now: Timestamp, stored: &Stored, step: Step, settled: bool) -> Instant {
+        let after = |moment: Timestamp| Duration::try_from(now.duration_until(moment)).unwrap_or_default();
+        let mut nap = LONGEST_NAP;
+        // A step that became possible while the others were taken is taken at once.
+        nap = nap.min(if let Step::Wait(until) = step { after(until) } else { Duration::ZERO });
+        if let Some((_, renew_at)) = &self.state.leaf {
+            nap = nap.min(after(*renew_at));
+        }
+        if stored.next.is_some()
+            && !settled
+            && let Some((_, since)) = &self.state.carried
+        {
+            nap = nap.min((*since + SETTLE).saturating_duration_since(Instant::now()));
+        }
+        Instant::now() + nap
+    }
+
+    /// Does what there is to do, from the Secret as it really is.
+    async fn work(&mut self, now: Timestamp) -> Result<Stored, KeeperError> {
+        let mut stored = None;
+        for _ in 0..CONFLICT_TRIES {
+            let Some(found) = self.settle_secret(now).await? else { continue };
+            stored = Some(found);
+            break;
+        }
+        let stored = stored.ok_or_else(|| KeeperError::Contended(self.secret_name()))?;
+        if !self.has_leaf_of(&stored, now) {
+            let leaf = stored.active.issue(&self.us.dns_names(), now)?;
+            self.serving.replace("the certificate just made", leaf.chain.as_bytes(), leaf.key.as_bytes())?;
+            info!(renew_at = %leaf.renew_at, "serving webhooks with a new certificate");
+            self.state.leaf = Some((stored.active.certificate.clone(), leaf.renew_at));
+        }
+        self.inject(&stored.bundle()).await?;
+        Ok(stored)
+    }
+
+    /// Takes the steps that are due; nothing if somebody else was faster.
+    async fn settle_secret(&mut self, now: Timestamp) -> Result<Option<Stored>, KeeperError> {
+        let Some(secret) = self.read_secret().await? else {
+            let stored = match &self.state.held {
+                Some(held) => held.clone(),
+                None => Stored::begin(now)?,
+            };
+            info!(secret = %self.secret_name(), "storing the authority for the webhooks' certificates");
+            return Ok(self.create_secret(&stored).await?.then_some(stored));
+        };
+        let mut stored = match read(&secret) {
+            Ok(stored) => stored,
+            Err(why) => {
+                // Only a new one can help: it is told to everybody, and the process lives.
+                let words = format!(
+                    "Secret {} held no usable authority for the webhooks' certificates and was given one: {why}",
+                    self.secret_name()
+                );
+                warn!("{words}");
+                let fresh = match &self.state.held {
+                    Some(held) => held.clone(),
+                    None => Stored::begin(now)?,
+                };
+                if !self.write_secret(&secret, &fresh).await? {
+                    return Ok(None);
+                }
+                self.tell(&secret, words);
+                return Ok(Some(fresh));
+            }
+        };
+        self.note_carried(&stored.bundle());
+        let step = decide(&stored, now, self.is_settled(&stored));
+        if !matches!(step, Step::Wait(_)) {
+            info!(?step, secret = %self.secret_name(), "changing the authority for the webhooks' certificates");
+            stored = apply(step, stored, now)?;
+            if !self.write_secret(&secret, &stored).await? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(stored))
+    }
+
+    /// Writes the bundle wherever it is not.
+    async fn inject(&mut self, bundle: &str) -> Result<(), KeeperError> {
+        let mut failure = None;
+        for key in self.strays(bundle) {
+            let Some(target) = self.state.targets.get(&key) else { continue };
+            let (kind, name) = (key.0, key.1.clone());
+            let patch = target.patch(kind, bundle);
+            let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
+            let outcome = match kind {
+                TargetKind::Definition => {
+                    let resource = ApiResource::erase::<CustomResourceDefinition>(&());
+                    let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
+                    let patch = Patch::Merge(&patch);
+                    limited(async { api.patch(&name, &params, &patch).await.map(|it| it.resource_version()) })
+                        .await
+                }
+                TargetKind::Mutating => {
+                    let api: Api<MutatingWebhookConfiguration> = Api::all(self.client.clone());
+                    let patch = Patch::Strategic(&patch);
+                    limited(async { api.patch(&name, &params, &patch).await.map(|it| it.resource_version()) })
+                        .await
+                }
+                TargetKind::Validating => {
+                    let api: Api<ValidatingWebhookConfiguration> = Api::all(self.client.clone());
+                    let patch = Patch::Strategic(&patch);
+                    limited(async { api.patch(&name, &params, &patch).await.map(|it| it.resource_version()) })
+                        .await
+                }
+            };
+            let error = |reason| KeeperError::Request {
+                verb: "patch",
+                kind: kind.name(),
+                name: name.clone(),
+                reason,
+            };
+            match outcome {
+                Outcome::Done(version) => {
+                    info!(kind = kind.name(), name, "wrote the CA bundle");
+                    if let Some(target) = self.state.targets.get_mut(&key) {
+                        target.resource_version = version;
+                        target.set(bundle);
+                    }
+                }
+                Outcome::Overtaken => debug!(kind = kind.name(), name, "somebody else was faster"),
+                Outcome::Refused(reason) => {
+                    warn!(error = %error(reason), "this webhook is not trusted by the API server");
+                    self.state.refused.insert(key.clone(), target.clone());
+                }
+                Outcome::Failed(reason) => failure = Some(error(reason)),
+            }
+        }
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// Targets that have another bundle, less those that cannot be helped.
+    fn strays(&self, bundle: &str) -> Vec<(TargetKind, String)> {
+        let stray = |(key, target): &(&(TargetKind, String), &Target)| {
+            !target.carries(bundle) && self.state.refused.get(*key) != Some(*target)
+        };
+        self.state.targets.iter().filter(stray).map(|(key, _)| key.clone()).collect()
+    }
+
+    fn note_carried(&mut self, bundle: &str) {
+        if !self.all_listed() || !self.strays(bundle).is_empty() {
+            self.state.carried = None;
+        } else if self.state.carried.as_ref().is_none_or(|(known, _)| known != bundle) {
+            self.state.carried = Some((bundle.to_owned(), Instant::now()));
+        }
+    }
+
+    fn is_settled(&self, stored: &Stored) -> bool {
+        let bundle = stored.bundle();
+        let since =
+            self.state.carried.as_ref().filter(|(known, _)| *known == bundle).map(|(_, since)| *since);
+        since.is_some_and(|since| since.elapsed() >= SETTLE) && self.strays(&bundle).is_empty()
+    }
+
+    fn has_leaf_of(&self, stored: &Stored, now: Timestamp) -> bool {
+        let leaf = self.state.leaf.as_ref();
+        leaf.is_some_and(|(signer, renew_at)| *signer == stored.active.certificate && now < *renew_at)
+    }
+
+    fn secrets(&self) -> Api<Secret> {
+        Api::namespaced(self.client.clone(), &self.us.namespace)
+    }
+
+    fn secret_name(&self) -> String {
+        format!("{}/{}", self.us.namespace, self.us.secret)
+    }
+
+    fn failed<T>(&self, verb: &'static str, reason: String) -> Result<T, KeeperError> {
+        Err(KeeperError::Request { verb, kind: "Secret", name: self.secret_name(), reason })
+    }
+
+    async fn read_secret(&self) -> Result<Option<Secret>, KeeperError> {
+        let api = self.secrets();
+        match limited(api.get_opt(&self.us.secret)).await {
+            Outcome::Done(secret) => Ok(secret),
+            Outcome::Overtaken => Ok(None),
+            Outcome::Refused(reason) | Outcome::Failed(reason) => self.failed("read", reason),
+        }
+    }
+
+    /// Creates the Secret; says whether nobody else did before.
+    async fn create_secret(&mut self, stored: &Stored) -> Result<bool, KeeperError> {
+        let mut data = stored.data();
+        if let Value::Object(fields) = &mut data {
+            fields.retain(|_, value| !value.is_null());
+        }
+        let data = serde_json::from_value(data).unwrap_or_default();
+        let secret = Secret {
+            metadata: kube::api::ObjectMeta {
+                name: Some(self.us.secret.clone()),
+                ..kube::api::ObjectMeta::default()
+            },
+            data: Some(data),
+            ..Secret::default()
+        };
+        let params = PostParams { field_manager: Some(FIELD_MANAGER.into()), ..PostParams::default() };
+        let api = self.secrets();
+        match limited(api.create(&params, &secret)).await {
+            Outcome::Done(created) => {
+                self.state.secret = Seen::Present(Box::new(created));
+                Ok(true)
+            }
+            Outcome::Overtaken => Ok(false),
+            Outcome::Refused(reason) | Outcome::Failed(reason) => self.failed("create", reason),
+        }
+    }
+
+    /// Changes the Secret if it is still as it was read; says whether it was.
+    async fn write_secret(&mut self, secret: &Secret, stored: &Stored) -> Result<bool, KeeperError> {
+        let patch = json!({
+            "metadata": {"resourceVersion": secret.metadata.resource_version},
+            "data": stored.data(),
+        });
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
+        let api = self.secrets();
+        let patch = Patch::Merge(&patch);
+        match limited(api.patch(&self.us.secret, &params, &patch)).await {
+            Outcome::Done(written) => {
+                self.state.secret = Seen::Present(Box::new(written));
+                Ok(true)
+            }
+            Outcome::Overtaken => Ok(false),
+            Outcome::Refused(reason) | Outcome::Failed(reason) => self.failed("patch", reason),
+        }
+    }
+
+    fn tell(&self, secret: &Secret, words: String) {
+        let target = ObjectReference {
+            api_version: Some("v1".into()),
+            kind: Some("Secret".into()),
+            namespace: Some(self.us.namespace.clone()),
+            name: Some(self.us.secret.clone()),
+            uid: secret.metadata.uid.clone(),
+            ..ObjectReference::default()
+        };
+        self.recorder.record(&target, Severity::Warning, "WebhookAuthorityReplaced", words);
+    }
+}
+
+fn read(secret: &Secret) -> Result<Stored, String> {
+    Stored::read(secret.data.as_ref().unwrap_or(&BTreeMap::new()))
+}
+
+async fn limited<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Outcome<T> {
+    match tokio::time::timeout(REQUEST_LIMIT, request).await {
+        Ok(Ok(done)) => Outcome::Done(done),
+        Ok(Err(kube::Error::Api(status))) if matches!(status.code, 404 | 409) => Outcome::Overtaken,
+        Ok(Err(kube::Error::Api(status))) if matches!(status.code, 400 | 403 | 422) => {
+            Outcome::Refused(status.message.clone())
+        }
+        Ok(Err(error)) => Outcome::Failed(with_causes(&error)),
+        Err(_) => Outcome::Failed(format!("no answer within {REQUEST_LIMIT:?}")),
+    }
+}
+
+/// Tells what a watch sees, for ever.
+async fn observe<K>(
+    api: Api<K>,
+    config: watcher::Config,
+    source: Source,
+    sender: mpsc::Sender<News>,
+    tell: impl Fn(Option<K>, String) -> News,
+) where
+    K: Resource + Clone + DeserializeOwned + fmt::Debug + Send + 'static,
+{
+    let mut listed = BTreeSet::new();
+    let mut events = std::pin::pin!(watcher(api, config).default_backoff());
+    while let Some(event) = events.next().await {
+        let news = match event {
+            Ok(Event::Init) => {
+                listed.clear();
+                continue;
+            }
+            Ok(Event::InitApply(object)) => {
+                let name = object.name_any();
+                listed.insert(name.clone());
+                tell(Some(object), name)
+            }
+            Ok(Event::Apply(object)) => {
+                let name = object.name_any();
+                tell(Some(object), name)
+            }
+            Ok(Event::Delete(object)) => {
+                let name = object.name_any();
+                tell(None, name)
+            }
+            Ok(Event::InitDone) => News::Listed(source.clone(), std::mem::take(&mut listed)),
+            Err(error) => {
+                debug!(?source, %error, "watch broken, trying again");
+                News::Trouble(source.clone(), with_causes(&error))
+            }
+        };
+        if sender.send(news).await.is_err() {
+            return;
+        }
+    }
+}
