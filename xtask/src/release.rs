@@ -22,6 +22,8 @@ const IMAGE: &str = "ghcr.io/capstan-io/capstan";
 const CONTRACT: &str = "v1beta2";
 /// Every series that was ever released, for clusterctl wants to find the installed version in the newest metadata.
 const SERIES: [(u64, u64); 1] = [(0, 1)];
+/// Upstream's series of the same contract, for a release that is to follow on them.
+const UPSTREAM_SERIES: [(u64, u64); 4] = [(1, 11), (1, 12), (1, 13), (1, 14)];
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
 
 /// The files, each with its path below the folder of releases: that of a local repository of clusterctl's.
@@ -37,9 +39,14 @@ pub(crate) fn files(version: &str) -> Result<Vec<(String, String)>> {
 }
 
 fn metadata(version: Version) -> Value {
+    let own = (version.major, version.minor);
     let mut series = SERIES.to_vec();
-    if !series.contains(&(version.major, version.minor)) {
-        series.push((version.major, version.minor));
+    if !series.contains(&own) {
+        series.push(own);
+    }
+    // clusterctl looks for releases of the highest series that it finds here, so it must be one that is ours.
+    if UPSTREAM_SERIES.iter().all(|upstream| own > *upstream) {
+        series.extend(UPSTREAM_SERIES);
     }
     series.sort_unstable_by(|a, b| b.cmp(a));
     let series: Vec<_> = series
@@ -291,7 +298,9 @@ mod tests {
             (text.contains("contract: v1beta2"), text.matches("- contract").count())
         };
         assert_eq!(series("v0.1.7"), (true, 1));
-        assert_eq!(series("v1.15.0-rc.1"), (true, 2));
+        assert_eq!(series("v0.2.0"), (true, 2));
+        assert_eq!(series("v1.14.9"), (true, 2), "upstream's would be higher or the same");
+        assert_eq!(series("v1.15.0-rc.1"), (true, 6));
         for wrong in ["0.1.0", "v0.1", "v0.1.0.0", "latest", ""] {
             assert!(files(wrong).is_err(), "{wrong:?}");
         }
