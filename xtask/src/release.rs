@@ -2,7 +2,6 @@
 
 use anyhow::{Result, bail};
 use capstan_api::{
-    admission::Version,
     cluster::{
         self,
         admission::{Address, webhook_configurations},
@@ -11,6 +10,7 @@ use capstan_api::{
     names::{CORE_PROVIDER, label},
 };
 use capstan_manifest::yaml;
+use semver::Version;
 use serde_json::{Value, json};
 
 const NAMESPACE: &str = "capi-system";
@@ -28,17 +28,17 @@ const RBAC: &str = "rbac.authorization.k8s.io/v1";
 
 /// The files, each with its path below the folder of releases: that of a local repository of clusterctl's.
 pub(crate) fn files(version: &str) -> Result<Vec<(String, String)>> {
-    let Some(parsed) = version.strip_prefix('v').and_then(Version::parse) else {
+    let Some(parsed) = version.strip_prefix('v').and_then(|version| Version::parse(version).ok()) else {
         bail!("{version:?} is not a version that clusterctl accepts: write it like v0.1.0");
     };
     let folder = format!("{CORE_PROVIDER}/{version}");
     Ok(vec![
         (format!("{folder}/core-components.yaml"), yaml::to_multi_document(&components(version))),
-        (format!("{folder}/metadata.yaml"), yaml::to_string(&metadata(parsed))),
+        (format!("{folder}/metadata.yaml"), yaml::to_string(&metadata(&parsed))),
     ])
 }
 
-fn metadata(version: Version) -> Value {
+fn metadata(version: &Version) -> Value {
     let own = (version.major, version.minor);
     let mut series = SERIES.to_vec();
     if !series.contains(&own) {

@@ -9,14 +9,23 @@ use std::{
 
 use futures::{FutureExt, future::BoxFuture};
 use http::{Request, Response};
+use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
+use hyper_timeout::TimeoutConnector;
+use hyper_util::{client::legacy::connect::HttpConnector, rt::TokioExecutor};
 use kube::{
     Client, Config,
-    client::{Body, ClientBuilder},
+    client::{Body, ClientBuilder, ConfigExt},
     config::{KubeConfigOptions, Kubeconfig},
 };
-use tower::{Layer, Service};
+use rustls::client::Resumption;
+use tower::{BoxError, Layer, Service, ServiceBuilder};
 
 use crate::{metrics::Metrics, throttle::Throttle};
+
+/// How long it may take until a server is connected to.
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+/// Longer than any watch is silent: bookmarks come every minute.
+const SILENCE_LIMIT: Duration = Duration::from_mins(5);
 
 /// Where the API server is and how fast it may be asked.
 #[derive(Clone, Debug, Default)]
@@ -84,9 +93,8 @@ pub fn connect(
 ) -> Result<Client, ClientError> {
     // A failed request is planned anew from fresh state, never sent again blindly.
     config.default_retry = false;
-    config.connect_timeout = Some(Duration::from_secs(5));
-    // Longer than any watch is silent: bookmarks come every minute.
-    config.read_timeout = Some(Duration::from_mins(5));
+    config.connect_timeout = Some(CONNECT_LIMIT);
+    config.read_timeout = Some(SILENCE_LIMIT);
     let url = config.cluster_url.to_string();
     let host = config.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
     let layer = Meter { counted: Some((metrics.clone(), host.into())), throttle: throttle(options) };
@@ -94,15 +102,36 @@ pub fn connect(
     Ok(builder.with_layer(&layer).build())
 }
 
-/// Makes a client for a workload cluster, of which there may be thousands: its requests are not counted by host.
-pub fn connect_workload(mut config: Config, options: &ClientOptions) -> Result<Client, ClientError> {
-    config.default_retry = false;
-    config.connect_timeout = Some(Duration::from_secs(5));
-    config.read_timeout = Some(Duration::from_mins(5));
-    let url = config.cluster_url.to_string();
+/// Makes a client for a workload cluster. There may be thousands: it keeps one connection and as little else as it can,
+/// and its requests are not counted by host.
+pub fn connect_workload(config: &Config, options: &ClientOptions) -> Result<Client, ClientError> {
+    let wrap = |source| ClientError::Build { url: config.cluster_url.to_string(), source };
+    let mut tls = config.rustls_client_config().map_err(wrap)?;
+    // One connection stays open: room to resume hundreds would be most of what a client weighs.
+    tls.resumption = Resumption::disabled();
+    let mut https = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
+    if let Some(name) = &config.tls_server_name {
+        let name = name.clone().try_into().map_err(|error| wrap(kube::Error::Service(Box::new(error))))?;
+        https = https.with_server_name_resolver(FixedServerNameResolver::new(name));
+    }
+    let mut http = HttpConnector::new();
+    http.enforce_http(false);
+    let mut connector = TimeoutConnector::new(https.enable_http1().wrap_connector(http));
+    connector.set_connect_timeout(Some(CONNECT_LIMIT));
+    connector.set_read_timeout(Some(SILENCE_LIMIT));
+    connector.set_write_timeout(Some(SILENCE_LIMIT));
+    let client: hyper_util::client::legacy::Client<_, Body> =
+        hyper_util::client::legacy::Client::builder(TokioExecutor::new())
+            .pool_max_idle_per_host(1)
+            .build(connector);
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer().map_err(wrap)?)
+        .layer(config.extra_headers_layer().map_err(wrap)?)
+        .map_err(BoxError::from)
+        .service(client);
     let layer = Meter { counted: None, throttle: throttle(options) };
-    let builder = ClientBuilder::try_from(config).map_err(|source| ClientError::Build { url, source })?;
-    Ok(builder.with_layer(&layer).build())
+    Ok(ClientBuilder::new(service, config.default_namespace.clone()).with_layer(&layer).build())
 }
 
 fn throttle(options: &ClientOptions) -> Option<Arc<Throttle>> {

@@ -403,4 +403,35 @@ mod tests {
         assert!(matches!(states[0], WatchState::Failing(_)));
         assert_eq!(states[1], WatchState::Synced);
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn secrets_of_no_use_are_not_kept() {
+        struct Kept(ObservedSecret);
+        impl Cached for Kept {
+            fn metadata(&self) -> &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
+                &self.0.metadata
+            }
+        }
+        const LIST: &str = r#"{"kind":"SecretList","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[
+            {"metadata":{"name":"good","namespace":"n","uid":"u","resourceVersion":"4"},"data":{"k":"eA=="}},
+            {"metadata":{"name":"bad","namespace":"n","uid":"v","resourceVersion":"4"},"data":{"k":"eQ=="}}]}"#;
+        const CHANGE: &str = concat!(
+            r#"{"type":"MODIFIED","object":{"metadata":{"name":"good","namespace":"n","uid":"u","#,
+            r#""resourceVersion":"6"},"data":{"k":"eQ=="}}}"#,
+            "\n"
+        );
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Secret"));
+        let target = WatchTarget { resource, namespace: None, label_selector: None };
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let (cache, told) = (Cache::default(), Arc::clone(&seen));
+        let project = |secret: ObservedSecret| (secret.data["k"].0 == b"x").then_some(Kept(secret));
+        let listener = move |change: Change<'_, Kept>| {
+            told.lock().unwrap().push((change.key.name.to_string(), change.now.is_some()));
+        };
+        let client = scripted(&[(200, LIST), (200, CHANGE)]);
+        let run = watch_secrets(client, target, project, cache.clone(), listener, Arc::default());
+        let _ = tokio::time::timeout(Duration::from_secs(1), run).await;
+        assert_eq!(*seen.lock().unwrap(), [("good".to_owned(), true), ("good".to_owned(), false)]);
+        assert!(cache.is_empty());
+    }
 }

@@ -44,9 +44,16 @@ async fn a_cluster_is_connected_as_soon_as_its_kubeconfig_is_there() {
     let cluster = until_connected(&story, "c").await;
     assert_eq!(probe_condition(&cluster).unwrap().2, "");
 
+    // Garbage in its place is told at once, whatever the grace period: waiting would not help.
+    change_secret(&story, "c-kubeconfig", &[("value", b"{}")]).await;
+    until_failed(&story, "c", "Z: Secret c-kubeconfig: key value cannot be used: current-context is not set")
+        .await;
+
     secrets(&story).delete("c-kubeconfig", &DeleteParams::default()).await.unwrap();
-    let cluster = until_failed(&story, "c", NOT_YET).await;
-    assert_eq!(probe_condition(&cluster).unwrap().2, NOT_YET);
+    wait::until_is(&story.clusters(), "c", "without a kubeconfig", LIMIT, |cluster| {
+        probe_condition(cluster).is_some_and(|(_, _, message)| message == NOT_YET)
+    })
+    .await;
     manager.stop().await;
 }
 

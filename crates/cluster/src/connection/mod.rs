@@ -315,7 +315,7 @@ impl Shared {
             burst: self.options.client_burst,
             ..ClientOptions::default()
         };
-        let client = connect_workload(config, &options)
+        let client = connect_workload(&config, &options)
             // The whole error would show the address as it is written, with what may be secret in it.
             .map_err(|error| {
                 lasting(format!("cannot be used: {}", error.source().map(with_causes).unwrap_or_default()))

@@ -1,4 +1,5 @@
 //! Authorities of every form in, kubeconfigs out; and when they are made anew.
+#![expect(clippy::needless_pass_by_value, reason = "tables read best with values in place")]
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -192,7 +193,6 @@ fn addresses_are_urls() {
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "callers write it in place")]
 fn cluster(spec: serde_json::Value) -> ClusterRecord {
     ClusterRecord::new(
         serde_json::from_value(json!({
