@@ -9,6 +9,7 @@
 
 pub mod faults;
 pub mod generic;
+pub mod matrix;
 mod plane;
 pub mod requests;
 pub mod story;

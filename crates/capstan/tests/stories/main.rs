@@ -5,6 +5,7 @@ mod bad_input;
 mod binary;
 mod deletion;
 mod disturbance;
+mod fault_matrix;
 mod handshake;
 mod provider;
 mod serving;
