@@ -7,6 +7,7 @@
     reason = "only tests use this crate, and a panic is how they fail"
 )]
 
+mod board;
 pub mod faults;
 pub mod generic;
 pub mod matrix;

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use capstan_api::cluster::v1beta2::Cluster;
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
 use kube::{
     Api, Client, ResourceExt,
@@ -18,8 +19,9 @@ use tokio::time::Instant;
 
 use crate::{
     Plane, RunningManager, Story, Which,
+    board::Board,
     faults::{Injection, RequestId, Transport},
-    wait,
+    wait::LIMIT,
 };
 
 /// How often an undisturbed scene is played: its end must be the same each time, and its requests are put together.
@@ -28,8 +30,6 @@ const REHEARSALS: usize = 3;
 const TRIES: usize = 3;
 /// Without requests for so long, an undisturbed controller has come to rest.
 const REST: Duration = Duration::from_millis(400);
-/// How long the end state may take once the scene is over.
-const END_LIMIT: Duration = Duration::from_secs(30);
 /// How long a fault may take to strike after the end state is reached: events are written in the background.
 const LATE_FAULT: Duration = Duration::from_secs(1);
 
@@ -53,12 +53,29 @@ impl std::fmt::Debug for Scene {
 pub struct Stage {
     /// Its namespace and client.
     pub story: Story,
+    board: Arc<Board>,
+    /// When core has answered to what happened.
     reached: Mutex<Vec<Instant>>,
 }
 
 impl Stage {
-    /// Notes that core has answered to what happened so far.
-    pub fn reached(&self) {
+    /// Waits for core's answer: an object satisfies a condition. Wait for it to be there before it is to be gone.
+    pub async fn until(
+        &self,
+        kind: &ApiResource,
+        name: &str,
+        what: &str,
+        condition: impl Fn(Option<&DynamicObject>) -> bool,
+    ) {
+        let key = (self.story.namespace.as_str(), name);
+        if let Err(last) = self.board.until(kind, key, LIMIT, condition).await {
+            let last = last.map(|object| normal(&object)).unwrap_or_default();
+            panic!("{name} is not {what} within {LIMIT:?}; last seen: {last}");
+        }
+        self.reached();
+    }
+
+    fn reached(&self) {
         self.reached.lock().unwrap_or_else(PoisonError::into_inner).push(Instant::now());
     }
 
@@ -93,6 +110,7 @@ pub struct Matrix {
     plane: Arc<Plane>,
     client: Client,
     kinds: Vec<ApiResource>,
+    board: Arc<Board>,
     parallel: usize,
     most_extra_writes: usize,
 }
@@ -129,12 +147,14 @@ impl Matrix {
     /// none may cost more than so many writes beyond those of the undisturbed controller.
     pub async fn new(
         plane: Arc<Plane>,
-        kinds: Vec<ApiResource>,
+        mut kinds: Vec<ApiResource>,
         parallel: usize,
         most_extra_writes: usize,
     ) -> Self {
         let client = plane.client().await;
-        Self { plane, client, kinds, parallel, most_extra_writes }
+        kinds.push(ApiResource::erase::<Cluster>(&()));
+        let board = Arc::new(Board::new(&client, &kinds));
+        Self { plane, client, kinds, board, parallel, most_extra_writes }
     }
 
     /// Plays a scene undisturbed, and then once for each fault at each request.
@@ -224,7 +244,7 @@ impl Matrix {
     /// Plays a scene in a namespace of its own, with a controller of its own.
     async fn play(&self, scene: Scene, injection: Option<Injection>, expected: Option<&EndState>) -> Run {
         let story = Story::begin_as(Arc::clone(&self.plane), self.client.clone(), scene.name).await;
-        let stage = Stage { story, reached: Mutex::default() };
+        let stage = Stage { story, board: Arc::clone(&self.board), reached: Mutex::default() };
         let transport = Transport::new(self.client.clone(), injection);
         let mut manager = Controller::start(&stage.story, &transport);
         let play = async {
@@ -261,13 +281,13 @@ impl Matrix {
     }
 
     async fn until_end(&self, story: &Story, expected: &EndState) -> Result<(), String> {
-        for kind in self.all_kinds() {
-            let api = self.objects(story, &kind);
+        for kind in &self.kinds {
             for (key, wanted) in expected {
                 let Some(name) = key.strip_prefix(&format!("{}/", kind.plural)) else { continue };
+                let key = (story.namespace.as_str(), name);
                 let is_wanted =
                     |object: Option<&DynamicObject>| object.is_some_and(|it| normal(it) == *wanted);
-                if wait::try_until(&api, name, END_LIMIT, is_wanted).await.is_err() {
+                if self.board.until(kind, key, LIMIT, is_wanted).await.is_err() {
                     let end = self.end_state(story).await;
                     return Err(difference(expected, &end).unwrap_or_else(|| "the end came too late".into()));
                 }
@@ -278,21 +298,13 @@ impl Matrix {
 
     async fn end_state(&self, story: &Story) -> EndState {
         let mut end = EndState::new();
-        for kind in self.all_kinds() {
-            for object in self.objects(story, &kind).list(&ListParams::default()).await.unwrap() {
+        for kind in &self.kinds {
+            let api = Api::<DynamicObject>::namespaced_with(self.client.clone(), &story.namespace, kind);
+            for object in api.list(&ListParams::default()).await.unwrap() {
                 end.insert(format!("{}/{}", kind.plural, object.name_any()), normal(&object));
             }
         }
         end
-    }
-
-    fn all_kinds(&self) -> Vec<ApiResource> {
-        let clusters = ApiResource::erase::<capstan_api::cluster::v1beta2::Cluster>(&());
-        [vec![clusters], self.kinds.clone()].concat()
-    }
-
-    fn objects(&self, story: &Story, kind: &ApiResource) -> Api<DynamicObject> {
-        Api::namespaced_with(self.client.clone(), &story.namespace, kind)
     }
 }
 

@@ -12,9 +12,8 @@ use capstan_testkit::{
     Plane, generic,
     matrix::{Matrix, Scene, Stage},
     story::reference,
-    wait::{self, LIMIT},
 };
-use futures::{FutureExt, future::BoxFuture};
+use futures::FutureExt;
 use kube::{
     Api, Resource, ResourceExt,
     api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
@@ -129,6 +128,7 @@ async fn endpoint_of_the_control_plane(stage: &Stage) {
     stage.story.create_cluster_with("c", spec).await;
     until_adopted(stage, INFRA, "infra").await;
     until_adopted(stage, CONTROL_PLANE, "cp").await;
+    until_says(stage, "ControlPlaneAvailable", "NotAvailable").await;
     stage.story.set_generic_status(INFRA, "infra", provisioned(INFRA)).await;
     until(stage, "with infrastructure", |_, status| !status.failure_domains.is_empty()).await;
     patch(stage, CONTROL_PLANE, "cp", json!({"spec": spec_with_endpoint()})).await;
@@ -149,9 +149,10 @@ async fn endpoint_of_the_user(stage: &Stage) {
         "infrastructureRef": reference(INFRA, "infra"),
         "controlPlaneEndpoint": {"host": "192.0.2.7", "port": 8443},
     });
-    stage.story.create_cluster_with("c", spec).await;
     stage.story.create_generic(INFRA, "infra", spec_with_endpoint()).await;
+    stage.story.create_cluster_with("c", spec).await;
     until_adopted(stage, INFRA, "infra").await;
+    until_says(stage, "InfrastructureReady", "NotReady").await;
     stage.story.set_generic_status(INFRA, "infra", provisioned(INFRA)).await;
     until_provisioned(stage).await;
     let broken = json!({
@@ -164,10 +165,10 @@ async fn endpoint_of_the_user(stage: &Stage) {
 
 async fn pause(stage: &Stage) {
     stage.story.create_generic(INFRA, "infra", spec_with_endpoint()).await;
+    stage.story.set_generic_status(INFRA, "infra", provisioned(INFRA)).await;
     let spec = json!({"infrastructureRef": reference(INFRA, "infra"), "paused": true});
     stage.story.create_cluster_with("c", spec).await;
     until_says(stage, "Paused", "Paused").await;
-    stage.story.set_generic_status(INFRA, "infra", provisioned(INFRA)).await;
     patch_cluster(stage, json!({"spec": {"paused": null}})).await;
     until_provisioned(stage).await;
     let annotated = |value: Value| json!({"metadata": {"annotations": {"cluster.x-k8s.io/paused": value}}});
@@ -214,19 +215,16 @@ async fn deletion(stage: &Stage) {
     ];
     for (place, (kind, name, waiting)) in order.iter().enumerate() {
         until_says(stage, "Deleting", waiting).await;
-        let api = objects(stage, kind);
-        wait::until_is(&api, name, "being deleted", LIMIT, |it| it.metadata.deletion_timestamp.is_some())
-            .await;
-        stage.reached();
+        let is_going = |it: &DynamicObject| it.metadata.deletion_timestamp.is_some();
+        stage.until(kind, name, "being deleted", |it| it.is_some_and(is_going)).await;
         for (kind, name, _) in &order[place + 1..] {
             let later = objects(stage, kind).get(name).await.unwrap();
             assert_eq!(later.metadata.deletion_timestamp, None, "{name} goes too early");
         }
         let release = Patch::Merge(json!({"metadata": {"finalizers": null}}));
-        api.patch(name, &PatchParams::default(), &release).await.unwrap();
+        objects(stage, kind).patch(name, &PatchParams::default(), &release).await.unwrap();
     }
-    wait::until_gone(&stage.story.clusters(), "c", LIMIT).await;
-    stage.reached();
+    stage.until(&ApiResource::erase::<Cluster>(&()), "c", "gone", |cluster| cluster.is_none()).await;
 }
 
 async fn infrastructure_vanishes(stage: &Stage) {
@@ -269,11 +267,13 @@ async fn patch_cluster(stage: &Stage, change: Value) {
 }
 
 async fn until(stage: &Stage, what: &str, is_so: impl Fn(&Cluster, &ClusterStatus) -> bool) {
-    wait::until_is(&stage.story.clusters(), "c", what, LIMIT, |cluster| {
-        cluster.status.as_ref().is_some_and(|status| is_so(cluster, status))
-    })
-    .await;
-    stage.reached();
+    let kind = ApiResource::erase::<Cluster>(&());
+    stage
+        .until(&kind, "c", what, |object| {
+            let cluster: Option<Cluster> = object.and_then(|object| object.clone().try_parse().ok());
+            cluster.is_some_and(|it| it.status.as_ref().is_some_and(|status| is_so(&it, status)))
+        })
+        .await;
 }
 
 async fn until_phase(stage: &Stage, phase: &'static str) {
@@ -296,13 +296,10 @@ async fn until_says(stage: &Stage, condition: &str, reason: &str) {
     .await;
 }
 
-fn until_adopted<'a>(stage: &'a Stage, kind: &'a str, name: &'a str) -> BoxFuture<'a, ()> {
-    async move {
-        wait::until_is(&stage.story.generics(kind), name, "adopted", LIMIT, |object| {
-            !object.owner_references().is_empty()
+async fn until_adopted(stage: &Stage, kind: &str, name: &str) {
+    stage
+        .until(&generic::resource(kind), name, "adopted", |object| {
+            object.is_some_and(|object| !object.owner_references().is_empty())
         })
         .await;
-        stage.reached();
-    }
-    .boxed()
 }
