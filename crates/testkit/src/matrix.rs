@@ -325,7 +325,7 @@ impl Controller {
             crashed.crash().await;
         }
         self.manager = Some(story.manager_on(transport.client_after_crash(), Which::Core));
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     async fn stop(self) {

@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod binary;
+mod contention;
 mod deletion;
 mod disturbance;
 mod fault_matrix;
