@@ -4,10 +4,12 @@
 mod bad_input;
 mod binary;
 mod contention;
+mod contract;
 mod deletion;
 mod disturbance;
 mod fault_matrix;
 mod handshake;
 mod provider;
+mod scenarios;
 mod serving;
 mod versions;
