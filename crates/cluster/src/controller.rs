@@ -416,15 +416,11 @@ impl ClusterReconciler {
     }
 
     /// Reads what a plan was made from once more, past the caches.
+    ///
+    /// The Cluster comes last: it is what others write to all the time, and the next write is guarded by its version.
     async fn refresh(&self, key: &ObjectKey) -> Result<(), ClusterError> {
-        let Some(cluster) = self.writer.read(&self.resource, key).await? else {
-            return Ok(());
-        };
-        let cluster = ClusterRecord::new(cluster);
-        let references = [cluster.spec.infrastructure_ref.clone(), cluster.spec.control_plane_ref.clone()];
-        self.index.update(key, Some(&cluster));
-        self.clusters.remember(key, cluster);
-        for reference in references.iter().flatten() {
+        let known = self.clusters.get(key).map(|cluster| cluster.spec.clone()).unwrap_or_default();
+        for reference in [known.infrastructure_ref, known.control_plane_ref].iter().flatten() {
             let Some(resource) = self.resolver.resource_of(reference) else {
                 continue;
             };
@@ -432,6 +428,11 @@ impl ClusterReconciler {
             if let Some(found) = self.writer.read(&resource, &object).await? {
                 self.resolver.remember(&resource, &object, Foreign::new(found));
             }
+        }
+        if let Some(cluster) = self.writer.read(&self.resource, key).await? {
+            let cluster = ClusterRecord::new(cluster);
+            self.index.update(key, Some(&cluster));
+            self.clusters.remember(key, cluster);
         }
         Ok(())
     }

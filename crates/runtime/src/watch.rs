@@ -265,6 +265,9 @@ async fn watch_as<K, T>(
                             warn!(kind = %target.resource.kind, group = %target.resource.group, %reason, "watch refused");
                         }
                     }
+                    Trouble::Expired => {
+                        debug!(kind = %target.resource.kind, "watch too old, listing anew");
+                    }
                     Trouble::Passing => {
                         debug!(kind = %target.resource.kind, %error, "watch broken, trying again");
                         // Who waits for the first list should know what holds it up.
@@ -277,7 +280,8 @@ async fn watch_as<K, T>(
                     () = tokio::time::sleep(retry_after(failures)) => {}
                     () = handle.retry_now.notified() => failures = 0,
                 }
-                // A watch that was turned away would resume where it was, and never say that all is well again.
+                // A watch that was turned away would resume where it was, and never say that all is well again; one
+                // whose version the server has forgotten would be turned away for ever.
                 if !matches!(trouble, Trouble::Passing) {
                     events = Box::pin(watcher(api.clone(), config.clone()));
                 }
@@ -289,6 +293,8 @@ async fn watch_as<K, T>(
 enum Trouble {
     Absent,
     Refused(String),
+    /// The server does not remember the version that the watch is to begin at.
+    Expired,
     Passing,
 }
 
@@ -302,6 +308,7 @@ fn classify(error: &watcher::Error) -> Trouble {
     match cause {
         // A version that is not served is answered in plain text: only the code says what it is.
         kube::Error::Api(status) if status.code == 404 => Trouble::Absent,
+        kube::Error::Api(status) if status.code == 410 => Trouble::Expired,
         kube::Error::Api(status) if status.code == 401 || status.code == 403 => {
             Trouble::Refused(status.message.clone())
         }
@@ -384,6 +391,15 @@ mod tests {
         let (states, cache) = states(script).await;
         let failing = WatchState::Failing("foos is forbidden".into());
         assert_eq!(states, [WatchState::Synced, failing, WatchState::Synced]);
+        assert!(cache.is_empty(), "what went meanwhile is forgotten");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_begins_too_early_lists_anew() {
+        const GONE: &str = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",
+            "message":"too old resource version","reason":"Expired","code":410}"#;
+        let (states, cache) = states(&[(200, ONE), (410, GONE), (200, NONE)]).await;
+        assert_eq!(states, [WatchState::Synced], "the cache stays good enough meanwhile");
         assert!(cache.is_empty(), "what went meanwhile is forgotten");
     }
 

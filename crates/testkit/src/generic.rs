@@ -1,5 +1,6 @@
 //! Kinds of providers that nobody wrote: schema-less, with the contract labels that a story wants.
 
+use capstan_api::names::CORE_GROUP;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::json;
@@ -39,4 +40,18 @@ pub fn resource(kind: &str) -> ApiResource {
         &GroupVersionKind::gvk(GROUP, VERSION, kind),
         &format!("{}s", kind.to_lowercase()),
     )
+}
+
+/// A CRD of the same kind in core's own group, for kinds that nobody here serves yet.
+pub fn core_crd(kind: &str) -> CustomResourceDefinition {
+    let mut crd = crd(kind, &[("v1beta2", VERSION)]);
+    crd.metadata.name = Some(format!("{}s.{CORE_GROUP}", kind.to_lowercase()));
+    CORE_GROUP.clone_into(&mut crd.spec.group);
+    crd
+}
+
+/// How clients address a kind of [`core_crd`].
+pub fn core_resource(kind: &str) -> ApiResource {
+    let kind_of_group = GroupVersionKind::gvk(CORE_GROUP, VERSION, kind);
+    ApiResource::from_gvk_with_plural(&kind_of_group, &format!("{}s", kind.to_lowercase()))
 }

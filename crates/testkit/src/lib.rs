@@ -7,8 +7,10 @@
     reason = "only tests use this crate, and a panic is how they fail"
 )]
 
+mod board;
 pub mod faults;
 pub mod generic;
+pub mod matrix;
 mod plane;
 pub mod requests;
 pub mod story;

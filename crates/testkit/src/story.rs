@@ -79,10 +79,15 @@ impl Story {
 
     /// Begins a story on a given control plane.
     pub async fn begin_on(plane: Arc<Plane>, name: &str) -> Self {
+        let client = plane.client().await;
+        Self::begin_as(plane, client, name).await
+    }
+
+    /// Begins a story with a client that it shares with others.
+    pub async fn begin_as(plane: Arc<Plane>, client: Client, name: &str) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let namespace = format!("{name}-{count}");
-        let client = plane.client().await;
         let object = Namespace {
             metadata: ObjectMeta { name: Some(namespace.clone()), ..ObjectMeta::default() },
             ..Namespace::default()

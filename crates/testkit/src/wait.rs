@@ -20,6 +20,28 @@ pub async fn until<K>(
 where
     K: Resource + Clone + DeserializeOwned + Serialize + Debug + Send + 'static,
 {
+    match try_until(api, name, limit, condition).await {
+        Ok(state) => state,
+        Err(last) => {
+            let mut value = serde_json::to_value(&last).unwrap();
+            if let Some(metadata) = value.get_mut("metadata").and_then(|it| it.as_object_mut()) {
+                metadata.remove("managedFields");
+            }
+            panic!("{name} is not {what} within {limit:?}; last seen: {value:#}");
+        }
+    }
+}
+
+/// The same without a panic: gives back the last state that was seen if the condition does not come true in time.
+pub async fn try_until<K>(
+    api: &Api<K>,
+    name: &str,
+    limit: Duration,
+    condition: impl Fn(Option<&K>) -> bool,
+) -> Result<Option<K>, Option<K>>
+where
+    K: Resource + Clone + DeserializeOwned + Serialize + Debug + Send + 'static,
+{
     let mut last = None;
     let wait = async {
         let mut states = pin!(watch_object(api.clone(), name));
@@ -37,14 +59,7 @@ where
             }
         }
     };
-    if let Ok(state) = tokio::time::timeout(limit, wait).await {
-        return state;
-    }
-    let mut value = serde_json::to_value(&last).unwrap();
-    if let Some(metadata) = value.get_mut("metadata").and_then(|it| it.as_object_mut()) {
-        metadata.remove("managedFields");
-    }
-    panic!("{name} is not {what} within {limit:?}; last seen: {value:#}");
+    tokio::time::timeout(limit, wait).await.map_err(|_| last)
 }
 
 /// Waits until an object is there and satisfies a condition.
