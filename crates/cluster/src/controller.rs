@@ -8,13 +8,14 @@ use capstan_api::{
     names::{CORE_GROUP, label},
 };
 use capstan_runtime::{
-    ObjectKey,
+    ObjectKey, Observed,
     cache::{Cache, Cached},
     clock,
     controller::{Next, Reconciler, resync},
     events::{Recorder, Severity},
     hub::{Hub, HubListener},
     manager::Manager,
+    patch::guarded_by_lists,
     queue::Queue,
     watch::{Change, WatchState, WatchTarget},
     writer::{Part, WriteError, Writer},
@@ -209,6 +210,15 @@ impl capstan_runtime::watch::Listener<CrdRecord> for CrdListener {
     }
 }
 
+/// What keeps a write from undoing somebody else's.
+#[derive(Clone, Copy, Debug)]
+enum Guard {
+    /// The object must not have been written to at all since it was read.
+    Version,
+    /// The lists that the write replaces must be as they were. Others may write everything else, all the time.
+    Lists,
+}
+
 /// Why a pass over a Cluster did not come to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
@@ -241,16 +251,18 @@ impl Reconciler for ClusterReconciler {
     type Error = ClusterError;
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Next, ClusterError> {
+        let mut guard = Guard::Version;
         for _ in 1..CONFLICT_TRIES {
-            match self.pass(key).await {
+            match self.pass(key, guard).await {
                 Err(ClusterError::Write(conflict)) if conflict.is_conflict() => {
                     debug!(%conflict, "planning anew");
                     self.refresh(key).await?;
+                    guard = Guard::Lists;
                 }
                 other => return other,
             }
         }
-        self.pass(key).await
+        self.pass(key, guard).await
     }
 
     fn is_noteworthy(&self, error: &ClusterError) -> bool {
@@ -260,7 +272,7 @@ impl Reconciler for ClusterReconciler {
 
 impl ClusterReconciler {
     /// Reads, decides, acts: once.
-    async fn pass(&self, key: &ObjectKey) -> Result<Next, ClusterError> {
+    async fn pass(&self, key: &ObjectKey, guard: Guard) -> Result<Next, ClusterError> {
         let Some(cluster) = self.clusters.get(key) else {
             return Ok(Next::Settled);
         };
@@ -294,25 +306,34 @@ impl ClusterReconciler {
         };
         let plan = make_plan(&snapshot, clock::now());
         let next = plan.again.map_or(Next::Settled, Next::Again);
-        let carried_out = self.carry_out(key, &snapshot, plan).await;
+        let carried_out = self.carry_out(key, &snapshot, plan, guard).await;
         // The echo of our own writes wakes nobody: what they changed for connections is told here.
         self.connections.observe(key);
         carried_out?;
         Ok(next)
     }
 
-    async fn carry_out(&self, key: &ObjectKey, snapshot: &Snapshot, plan: Plan) -> Result<(), ClusterError> {
+    async fn carry_out(
+        &self,
+        key: &ObjectKey,
+        snapshot: &Snapshot,
+        plan: Plan,
+        guard: Guard,
+    ) -> Result<(), ClusterError> {
         // The finalizer is there before anything else happens.
-        let mut version = snapshot.cluster.metadata.resource_version.clone();
-        if let Some(patch) = &plan.cluster {
-            let written = self.writer.patch(&self.resource, key, Part::Main, patch).await?;
+        let cluster = &snapshot.cluster;
+        let mut version = cluster.metadata.resource_version.clone();
+        if let Some(patch) = plan.cluster {
+            let written =
+                self.write(&self.resource, key, Part::Main, cluster.as_written(), patch, guard).await?;
             version.clone_from(&written.metadata.resource_version);
             self.clusters.remember(key, ClusterRecord::new(written));
         }
         let mut failure = None;
         for adoption in &plan.adoptions {
-            let write = self.writer.patch(&adoption.resource, &adoption.key, Part::Main, &adoption.patch);
-            match write.await {
+            let (resource, before) = (&adoption.resource, adoption.before.clone());
+            let patch = adoption.patch.clone();
+            match self.write(resource, &adoption.key, Part::Main, before, patch, guard).await {
                 Ok(written) => {
                     self.resolver.remember(&adoption.resource, &adoption.key, Foreign::new(written));
                 }
@@ -335,19 +356,44 @@ impl ClusterReconciler {
                 let words = format!("the API server refused a request for it: {words}");
                 let refused = snapshot.with_refusal(resource, &words);
                 let plan = make_plan(&refused, clock::now());
-                self.report(key, snapshot, plan.status, plan.events, version).await?;
+                self.report(key, snapshot, plan.status, plan.events, version, guard).await?;
             }
             return Err(error.into());
         }
         // What happened is told only once it is on record.
         let released = plan.release.is_some();
         let events = if released { Vec::new() } else { plan.events.clone() };
-        self.report(key, snapshot, plan.status, events, version).await?;
+        self.report(key, snapshot, plan.status, events, version, guard).await?;
         if let Some(release) = &plan.release {
-            self.release(key, release).await?;
+            self.release(key, &snapshot.cluster, release, guard).await?;
             self.tell(key, snapshot, plan.events);
         }
         Ok(())
+    }
+
+    /// Sends a merge patch that carries the version it was decided on, under a guard. `before` is what it was decided
+    /// on, as far as it matters.
+    async fn write(
+        &self,
+        resource: &ApiResource,
+        key: &ObjectKey,
+        part: Part,
+        before: Value,
+        mut patch: Value,
+        guard: Guard,
+    ) -> Result<Observed, WriteError> {
+        // Into a status that is not there yet nothing can be put piece by piece.
+        let is_first =
+            part == Part::Status && before["status"].as_object().is_none_or(serde_json::Map::is_empty);
+        if is_first || matches!(guard, Guard::Version) {
+            return self.writer.patch(resource, key, part, &patch).await;
+        }
+        if let Some(metadata) = patch["metadata"].as_object_mut() {
+            metadata.remove("resourceVersion");
+        }
+        let uid = before["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+        let operations = guarded_by_lists(&before, &patch);
+        self.writer.patch_by_operations(resource, key, part, &uid, operations).await
     }
 
     /// Writes the status, and tells what happened.
@@ -358,11 +404,13 @@ impl ClusterReconciler {
         status: Option<Value>,
         events: Vec<PlannedEvent>,
         version: Option<String>,
+        guard: Guard,
     ) -> Result<(), ClusterError> {
         if let Some(mut patch) = status {
             // What the plan was made from guards the write: other writers' conditions are never lost.
             patch["metadata"] = json!({ "resourceVersion": version });
-            let written = self.writer.patch(&self.resource, key, Part::Status, &patch).await?;
+            let before = snapshot.cluster.as_written();
+            let written = self.write(&self.resource, key, Part::Status, before, patch, guard).await?;
             self.clusters.remember(key, ClusterRecord::new(written));
         }
         self.tell(key, snapshot, events);
@@ -383,13 +431,20 @@ impl ClusterReconciler {
     }
 
     /// Lets the Cluster go, if what it waited for is gone past all caches.
-    async fn release(&self, key: &ObjectKey, release: &Release) -> Result<(), ClusterError> {
+    async fn release(
+        &self,
+        key: &ObjectKey,
+        cluster: &ClusterRecord,
+        release: &Release,
+        guard: Guard,
+    ) -> Result<(), ClusterError> {
         for (resource, gone) in &release.gone {
             if self.writer.read(resource, gone).await?.is_some() {
                 return Err(ClusterError::NotGone { kind: resource.kind.clone(), key: gone.clone() });
             }
         }
-        match self.writer.patch(&self.resource, key, Part::Main, &release.patch).await {
+        let patch = release.patch.clone();
+        match self.write(&self.resource, key, Part::Main, cluster.as_written(), patch, guard).await {
             Ok(_) => info!("deleted"),
             Err(error) if error.is_not_found() => {}
             Err(error) => return Err(error.into()),

@@ -51,6 +51,8 @@ pub struct ObjectPatch {
     pub key: ObjectKey,
     /// The patch.
     pub patch: Value,
+    /// What it was decided on.
+    pub before: Value,
 }
 
 /// A provider's object that is to go.
@@ -316,8 +318,11 @@ impl<'a> Draft<'a> {
         match ownership::adopt(self.cluster, metadata(found)) {
             Ok(None) => {}
             Ok(Some(patch)) => {
-                let (resource, key) = (found.resource.clone(), self.key_of(found));
-                self.plan.adoptions.push(ObjectPatch { resource, key, patch });
+                let (resource, key, metadata) = (found.resource.clone(), self.key_of(found), metadata(found));
+                let before = json!({"metadata": {
+                    "uid": metadata.uid, "labels": metadata.labels, "ownerReferences": metadata.owner_references,
+                }});
+                self.plan.adoptions.push(ObjectPatch { resource, key, patch, before });
             }
             Err(OwnedByAnother { cluster }) => {
                 finding(&mut self.findings).trouble = Some(format!(

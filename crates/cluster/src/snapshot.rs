@@ -47,6 +47,15 @@ impl ClusterRecord {
         }
     }
 
+    /// The object as the server has it, as far as patches of it need to know.
+    pub fn as_written(&self) -> Value {
+        json!({
+            "metadata": {"uid": self.metadata.uid, "finalizers": self.metadata.finalizers},
+            "spec": self.spec,
+            "status": self.status,
+        })
+    }
+
     /// The name.
     pub fn name(&self) -> &str {
         self.metadata.name.as_deref().unwrap_or_default()

@@ -8,7 +8,7 @@ use kube::{
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions},
     core::{ApiResource, Request, Resource},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     ObjectKey,
@@ -184,6 +184,44 @@ impl Writer {
         .await
     }
 
+    /// Sends operations of a JSON patch for the object with that uid; gives back the object as it is now.
+    ///
+    /// A test that fails is a conflict.
+    pub async fn patch_by_operations(
+        &self,
+        resource: &ApiResource,
+        key: &ObjectKey,
+        part: Part,
+        uid: &str,
+        operations: Vec<Value>,
+    ) -> Result<Observed, WriteError> {
+        let api = self.api(resource, key);
+        let params =
+            PatchParams { field_manager: Some(self.field_manager.to_owned()), ..PatchParams::default() };
+        let mut all = vec![json!({"op": "test", "path": "/metadata/uid", "value": uid})];
+        all.extend(operations);
+        let patch = serde_json::from_value(Value::Array(all)).map_err(|error| WriteError::Refused {
+            verb: "patch",
+            kind: resource.kind.clone(),
+            key: key.clone(),
+            reason: error.to_string(),
+            lasting: true,
+        })?;
+        let patch = Patch::Json::<()>(patch);
+        let sent = self.send("patch", resource, key, async {
+            let sent = match part {
+                Part::Main => api.patch(&key.name, &params, &patch).await,
+                Part::Status => api.patch_status(&key.name, &params, &patch).await,
+            };
+            match sent {
+                Err(kube::Error::Api(status)) if is_failed_test(&status) => Ok(None),
+                other => other.map(Some),
+            }
+        });
+        let conflict = || WriteError::Conflict { kind: resource.kind.clone(), key: key.clone() };
+        sent.await?.ok_or_else(conflict)
+    }
+
     /// Deletes the object with that uid; a successor of the same name is left alone.
     pub async fn delete(&self, resource: &ApiResource, key: &ObjectKey, uid: &str) -> Result<(), WriteError> {
         let api = self.api(resource, key);
@@ -277,6 +315,11 @@ impl Writer {
             }
         }
     }
+}
+
+/// The server has no word of its own for a test that failed; what is wrong with an object it lists.
+fn is_failed_test(status: &kube::core::Status) -> bool {
+    status.code == 422 && status.details.as_ref().is_none_or(|details| details.causes.is_empty())
 }
 
 /// Whether the server would say the same again: it has judged the request, or a webhook keeps it from doing so.
