@@ -49,8 +49,12 @@ const SHORTEST_RENEWAL: Duration = Duration::from_hours(1);
 
 /// The period for so many who look: all of them together ask ten times a second at most.
 fn look_period(who_look: usize) -> Duration {
-    let stretched = Duration::from_millis(100).saturating_mul(u32::try_from(who_look).unwrap_or(u32::MAX));
-    stretched.max(LOOK_PERIOD)
+    first_look(who_look).max(LOOK_PERIOD)
+}
+
+/// When the last of so many who look does so for the first time.
+fn first_look(who_look: usize) -> Duration {
+    Duration::from_millis(100).saturating_mul(u32::try_from(who_look).unwrap_or(u32::MAX))
 }
 
 /// What a Cluster wants its kubeconfig to be.
@@ -163,6 +167,12 @@ impl Kubeconfigs {
         trouble.is_some()
     }
 
+    /// Notes that a Cluster looks for its authority; says when it should do so if it has not looked yet.
+    fn begins_to_look(&self, key: &ObjectKey) -> Option<Duration> {
+        let mut looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
+        looking.insert(key.clone()).then(|| first_look(looking.len()))
+    }
+
     /// Notes whether a Cluster looks for its authority, and says how often it should.
     fn looks(&self, key: &ObjectKey, looks: bool) -> Duration {
         let mut looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
@@ -218,6 +228,12 @@ impl Keeper {
         wish: &Wish,
     ) -> Result<Next, WriteError> {
         let (name, ca) = (secret_of(key, secret::KUBECONFIG), secret_of(key, secret::CA));
+        // Most Clusters have no authority without the label: a crowd of them must not ask all at once.
+        if self.secrets.get(&ca).is_none()
+            && let Some(wait) = self.kubeconfigs.begins_to_look(key)
+        {
+            return Ok(Next::Again(wait));
+        }
         let Some(found) = self.writer.read_secret(&ca).await? else {
             // Nobody has to have one: this is no trouble.
             self.kubeconfigs.say(key, None);
