@@ -1,8 +1,10 @@
 //! The older API versions, through the conversion webhook.
 
 use capstan_api::crd::Conversion;
-use capstan_runtime::{manager::Manager, metrics::Metrics, options::ManagerOptions, tls::OwnCertificate};
-use capstan_testkit::{Plane, Story, wait::LIMIT};
+use capstan_runtime::{
+    install::install_crds, manager::Manager, metrics::Metrics, options::ManagerOptions, tls::OwnCertificate,
+};
+use capstan_testkit::{Plane, Story, generic, wait::LIMIT};
 use kube::{
     Api, ResourceExt,
     api::{DynamicObject, Patch, PatchParams, PostParams},
@@ -75,6 +77,23 @@ async fn a_client_of_the_older_versions_is_served() {
     let patch = Patch::Merge(json!({"spec": {"paused": true}}));
     old_clusters.patch("c", &PatchParams::default(), &patch).await.unwrap();
     assert_eq!(story.clusters().get("c").await.unwrap().spec.paused, Some(true));
+
+    // Garbage where an earlier conversion kept what the older version cannot say does no harm.
+    let garbage = json!({"metadata": {"annotations": {"cluster.x-k8s.io/conversion-data": "{]"}}});
+    old_clusters.patch("c", &PatchParams::default(), &Patch::Merge(garbage)).await.unwrap();
+    let new = story.clusters().get("c").await.unwrap();
+    assert_eq!(new.spec.infrastructure_ref.unwrap().name, "c");
+    assert!(!new.metadata.annotations.unwrap_or_default().contains_key("cluster.x-k8s.io/conversion-data"));
+
+    // A failure of the older contract is where older clients look for it.
+    let crd = generic::crd("FailingCluster", &[("v1beta1", "v1beta2")]);
+    install_crds(&story.client, &[crd], "story").await.unwrap();
+    story.create_generic("FailingCluster", "ic", json!({})).await;
+    let failure = json!({"failureReason": "X", "failureMessage": "boom"});
+    story.set_generic_status("FailingCluster", "ic", failure).await;
+    story.create_cluster("failing", "FailingCluster", "ic").await;
+    story.until_phase("failing", "Failed", LIMIT).await;
+    assert_eq!(old_clusters.get("failing").await.unwrap().data["status"]["failureReason"], "X");
     stop.cancel();
     manager.await.unwrap().unwrap();
 }
