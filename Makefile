@@ -8,6 +8,8 @@ CARGO ?= cargo
 export CAPSTAN_GIT_COMMIT := $(shell git rev-parse --short HEAD 2>/dev/null)
 # Upstream's own binaries, for the suites that run beside them.
 UPSTREAM_DIR ?= $(or $(CAPSTAN_CACHE_DIR),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/capstan)/upstream
+# Whether the benchmark measures upstream's manager as well; empty for no.
+UPSTREAM ?= yes
 
 say = @printf '\033[1m==> %s\033[0m\n' "$(1)"
 
@@ -39,18 +41,24 @@ test-compat: upstream control-plane ## Run the suites beside upstream's own bina
 	  $(CARGO) test --locked -p capstan-api --test upstream_crd -- --ignored
 	@$(CARGO) run --quiet --locked -p xtask -- release --out $(CURDIR)/target/compat-release
 	@CAPSTAN_UPSTREAM_DIR=$(UPSTREAM_DIR) CAPSTAN_RELEASE_DIR=$(CURDIR)/target/compat-release \
-	  $(CARGO) test --locked -p capstan --test clusterctl -- --ignored
+	  $(CARGO) test --locked -p capstan --test compat -- --ignored
 
 .PHONY: upstream
 upstream:
 	$(call say,Fetching upstream's Go modules into $(UPSTREAM_DIR))
-	@compat/fetch-upstream.sh $(UPSTREAM_DIR)
+	@compat/fetch-upstream.sh $(UPSTREAM_DIR) clusterctl cert-manager kubeadm
+
+.PHONY: upstream-core
+upstream-core:
+	$(call say,Fetching upstream's core manager into $(UPSTREAM_DIR))
+	@compat/fetch-upstream.sh $(UPSTREAM_DIR) capi-core
 
 .PHONY: bench
-bench: build control-plane ## Measure the Cluster controller beside the floor of raw writes
+bench: build control-plane $(if $(UPSTREAM),upstream-core) ## Measure the Cluster controller beside upstream's (not with UPSTREAM=)
 	$(call say,Building the benchmark)
 	@$(CARGO) build --release --locked -p capstan-bench
-	@$(CARGO) run --quiet --release --locked -p capstan-bench -- core $(ARGS)
+	@$(CARGO) run --quiet --release --locked -p capstan-bench -- core $(if $(UPSTREAM),--upstream $(UPSTREAM_DIR)/capi-core \
+	  --upstream-crds "$$(cat $(UPSTREAM_DIR)/cluster-api.dir)/core/config/crd/bases") $(ARGS)
 
 .PHONY: control-plane
 control-plane: ## Build etcd and the Kubernetes control plane into the per-user cache, once

@@ -1,15 +1,23 @@
 #!/usr/bin/env bash
-# Fetches what we compare ourselves with from its Go modules, and builds what must run: fetch-upstream.sh DIR
-#   DIR/cluster-api.dir    names the folder of upstream's module
-#   DIR/clusterctl         upstream's CLI
-#   DIR/cert-manager/      a repository with cert-manager's kinds and nothing that runs: all that clusterctl looks for
+# Fetches what we compare ourselves with from its Go modules, and builds what must run: fetch-upstream.sh DIR WHAT...
+#   DIR/cluster-api.dir    always: names the folder of upstream's module
+#   clusterctl             DIR/clusterctl, upstream's CLI
+#   capi-core              DIR/capi-core, upstream's core manager
+#   cert-manager           DIR/cert-manager/, a repository with cert-manager's kinds and nothing that runs: all that
+#                          clusterctl looks for
+#   kubeadm                DIR/bootstrap-kubeadm/ and DIR/control-plane-kubeadm/, a repository of upstream's providers
 # Nothing of it becomes part of the project. What is there already is not made again.
 set -euo pipefail
 dir=$1
+shift
 version=v1.14.2
 cert_manager=v1.18.2
+kustomize=v5.8.1
 command -v go >/dev/null || { echo "Go is needed to fetch upstream's modules: https://go.dev/doc/install" >&2; exit 1; }
 mkdir -p "$dir"
+# Of one file system with what is made there, so that a name stands for a whole file or for none.
+work=$(mktemp -d "$dir/work.XXXXXX")
+trap 'rm -rf "$work"' EXIT
 
 # Prints the folder of a module.
 fetch() {
@@ -22,42 +30,75 @@ fetch() {
   echo "$answer"
 }
 
-fetch sigs.k8s.io/cluster-api "$version" > "$dir/cluster-api.dir"
-
-if [ "$(cat "$dir/clusterctl.version" 2>/dev/null)" != "$version" ]; then
-  echo "building clusterctl $version" >&2
-  build=$(mktemp -d)
-  trap 'rm -rf "$build"' EXIT
+# Builds a command of upstream's: build NAME PACKAGE
+build() {
+  [ "$(cat "$dir/$1.version" 2>/dev/null)" != "$version" ] || [ ! -x "$dir/$1" ] || return 0
+  echo "building $1 $version" >&2
+  mkdir "$work/$1"
   # Upstream's module replaces a part of itself by a folder, so it cannot be installed by its name alone.
-  cat > "$build/go.mod" <<MOD
+  cat > "$work/$1/go.mod" <<MOD
 module upstream
 go 1.26.0
 require sigs.k8s.io/cluster-api $version
 require sigs.k8s.io/cluster-api/api $version
 replace sigs.k8s.io/cluster-api/api => sigs.k8s.io/cluster-api/api $version
 MOD
-  printf '//go:build tools\npackage tools\nimport _ "sigs.k8s.io/cluster-api/cmd/clusterctl"\n' > "$build/tools.go"
-  package=sigs.k8s.io/cluster-api/version
+  printf '//go:build tools\npackage tools\nimport _ "%s"\n' "$2" > "$work/$1/tools.go"
+  local variables=sigs.k8s.io/cluster-api/version
   (
-    cd "$build"
+    cd "$work/$1"
     export GOFLAGS=-mod=mod CGO_ENABLED=0
     # Tests of dependencies may need modules that are nowhere: what we build does not.
     go mod tidy -e >tidy.log 2>&1 || { cat tidy.log >&2; exit 1; }
-    go build -trimpath -ldflags "-s -w -X $package.gitVersion=$version -X $package.gitMajor=1 -X $package.gitMinor=14" \
-      -o clusterctl sigs.k8s.io/cluster-api/cmd/clusterctl
+    go build -trimpath \
+      -ldflags "-s -w -X $variables.gitVersion=$version -X $variables.gitMajor=1 -X $variables.gitMinor=14" -o built "$2"
   )
-  mv "$build/clusterctl" "$dir/clusterctl"
-  echo "$version" > "$dir/clusterctl.version"
-fi
+  mv "$work/$1/built" "$dir/$1"
+  echo "$version" > "$dir/$1.version"
+}
 
-file=$dir/cert-manager/$cert_manager/cert-manager.yaml
-if [ ! -s "$file" ]; then
+cert_manager() {
+  local file=$dir/cert-manager/$cert_manager/cert-manager.yaml crds
+  [ ! -s "$file" ] || return 0
   crds=$(fetch github.com/cert-manager/cert-manager "$cert_manager")/deploy/crds
   {
     printf 'apiVersion: v1\nkind: Namespace\nmetadata:\n  name: cert-manager\n'
     # The files are templates of a chart; what is to be filled in are only labels and annotations.
     for crd in "$crds"/*.yaml; do echo ---; grep -v '{{' "$crd"; done
-  } > "$dir/cert-manager.part"
+  } > "$work/cert-manager.yaml"
   mkdir -p "$(dirname "$file")"
-  mv "$dir/cert-manager.part" "$file"
-fi
+  mv "$work/cert-manager.yaml" "$file"
+}
+
+# Renders a provider as upstream's release does, but for the image: render LABEL FOLDER FILE
+render() {
+  local out=$dir/$1/$version
+  [ ! -s "$out/$3" ] || return 0
+  if [ "$(cat "$dir/kustomize.version" 2>/dev/null)" != "$kustomize" ] || [ ! -x "$dir/kustomize" ]; then
+    echo "building kustomize $kustomize" >&2
+    GOFLAGS= CGO_ENABLED=0 GOBIN=$work go install -trimpath -ldflags "-s -w" \
+      "sigs.k8s.io/kustomize/kustomize/v5@$kustomize"
+    mv "$work/kustomize" "$dir/kustomize"
+    echo "$kustomize" > "$dir/kustomize.version"
+  fi
+  mkdir -p "$out"
+  install -m 644 "$(cat "$dir/cluster-api.dir")/metadata.yaml" "$out/metadata.yaml"
+  "$dir/kustomize" build "$(cat "$dir/cluster-api.dir")/$2/config/default" > "$work/$3"
+  mv "$work/$3" "$out/$3"
+}
+
+fetch sigs.k8s.io/cluster-api "$version" > "$work/cluster-api.dir"
+mv "$work/cluster-api.dir" "$dir/cluster-api.dir"
+
+for what in "$@"; do
+  case $what in
+    clusterctl) build clusterctl sigs.k8s.io/cluster-api/cmd/clusterctl ;;
+    capi-core) build capi-core sigs.k8s.io/cluster-api/core ;;
+    cert-manager) cert_manager ;;
+    kubeadm)
+      render bootstrap-kubeadm bootstrap/kubeadm bootstrap-components.yaml
+      render control-plane-kubeadm controlplane/kubeadm control-plane-components.yaml
+      ;;
+    *) echo "$what is not known: clusterctl, capi-core, cert-manager or kubeadm" >&2; exit 1 ;;
+  esac
+done

@@ -134,7 +134,7 @@ fn rules() -> Value {
         rule("cluster.x-k8s.io", &["clusterclasses", "machinehealthchecks"], &READ),
         providers,
         // Kubeconfigs of Clusters, and the authorities that they are made from.
-        rule("", &["secrets"], &["get", "create", "update"]),
+        rule("", &["secrets"], &["get", "list", "watch", "create", "patch"]),
         rule("", &["events"], &["create", "patch"]),
         rule("apiextensions.k8s.io", &["customresourcedefinitions"], &READ),
         own_crd,

@@ -1,0 +1,198 @@
+//! A management cluster that upstream's clusterctl made, and the manager of our release on it.
+
+use std::{env, fs, path::PathBuf, sync::Arc, time::Duration};
+
+use capstan_api::cluster::v1beta2::Cluster;
+use capstan_runtime::{
+    certificates::WebhookIdentity,
+    manager::{Manager, ManagerError},
+    metrics::Metrics,
+    options::ManagerOptions,
+};
+use capstan_testkit::{Plane, Story, wait::LIMIT};
+use k8s_openapi::{
+    api::{
+        admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration},
+        core::v1::Service,
+    },
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::{
+    Api, Client,
+    api::{DeleteParams, Patch, PatchParams, PostParams},
+};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+use tokio::{net::TcpListener, process::Command, task::JoinHandle, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+/// Where our release is installed.
+pub(crate) const NAMESPACE: &str = "capi-system";
+/// The version of our release.
+pub(crate) const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
+/// The CRD of our release.
+pub(crate) const DEFINITION: &str = "clusters.cluster.x-k8s.io";
+/// Upstream's kubeadm providers, as compat/fetch-upstream.sh lays them out.
+pub(crate) const KUBEADM: &str = "v1.14.2";
+/// As compat/fetch-upstream.sh lays it out.
+const CERT_MANAGER: &str = "v1.18.2";
+
+/// What clusterctl is to install besides our release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Others {
+    /// Nothing.
+    None,
+    /// Upstream's kubeadm providers, for bootstrap and control plane.
+    Kubeadm,
+}
+
+fn folder(name: &str) -> PathBuf {
+    let value = env::var_os(name);
+    assert!(value.is_some(), "{name} is not set: run this by `make test-compat`");
+    value.unwrap_or_default().into()
+}
+
+/// The components of one of upstream's providers; `kind` is as in `bootstrap` or `control-plane`.
+pub(crate) fn kubeadm_components(kind: &str) -> PathBuf {
+    let provider = folder("CAPSTAN_UPSTREAM_DIR").join(format!("{kind}-kubeadm"));
+    provider.join(KUBEADM).join(format!("{kind}-components.yaml"))
+}
+
+/// Lets clusterctl install our release, and what else is asked for.
+pub(crate) async fn init(plane: &Plane, others: Others) {
+    let (upstream, release) = (folder("CAPSTAN_UPSTREAM_DIR"), folder("CAPSTAN_RELEASE_DIR"));
+    let home = env::temp_dir().join(format!("capstan-clusterctl-{}-{others:?}", std::process::id()));
+    fs::create_dir_all(&home).unwrap();
+    let provider = |name: &str, kind: &str, url: PathBuf| json!({"name": name, "type": kind, "url": url});
+    let config = json!({
+        "providers": [
+            provider("cluster-api", "CoreProvider", release.join("cluster-api/latest/core-components.yaml")),
+            provider("kubeadm", "BootstrapProvider", kubeadm_components("bootstrap")),
+            provider("kubeadm", "ControlPlaneProvider", kubeadm_components("control-plane")),
+        ],
+        "cert-manager": {
+            "url": upstream.join("cert-manager").join(CERT_MANAGER).join("cert-manager.yaml"),
+            "version": CERT_MANAGER,
+        },
+    });
+    let file = home.join("clusterctl.yaml");
+    fs::write(&file, config.to_string()).unwrap();
+    let core = format!("cluster-api:{VERSION}");
+    let other = match others {
+        Others::None => "-".to_owned(),
+        Others::Kubeadm => format!("kubeadm:{KUBEADM}"),
+    };
+    let run = Command::new(upstream.join("clusterctl"))
+        .args(["init", "--core", &core, "--bootstrap", &other, "--control-plane", &other, "--config"])
+        .arg(&file)
+        .arg("--kubeconfig")
+        .arg(plane.kubeconfig())
+        .env("HOME", &home)
+        .env("XDG_CONFIG_HOME", &home)
+        .env("CLUSTERCTL_DISABLE_VERSIONCHECK", "true")
+        .output();
+    let run = tokio::time::timeout(Duration::from_mins(3), run).await.expect("clusterctl ends").unwrap();
+    let words = format!("{}{}", String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+    assert!(run.status.success(), "{words}");
+    fs::remove_dir_all(home).unwrap();
+}
+
+/// A story on a control plane where clusterctl has installed our release, and what else is asked for.
+pub(crate) async fn begin(name: &str, others: Others) -> Story {
+    let plane: Arc<Plane> = Plane::start().await;
+    init(&plane, others).await;
+    Story::begin_on(plane, name).await
+}
+
+/// The Service leads to Pods, of which there are none here: it is led to this machine instead.
+async fn lead_here(client: &Client, port: u16) {
+    let services: Api<Service> = Api::namespaced(client.clone(), NAMESPACE);
+    let name = "capi-webhook-service";
+    services.delete(name, &DeleteParams::default()).await.unwrap();
+    let service =
+        json!({"metadata": {"name": name}, "spec": {"type": "ExternalName", "externalName": "localhost"}});
+    services.create(&PostParams::default(), &serde_json::from_value(service).unwrap()).await.unwrap();
+    let params = PatchParams::default();
+    let patch = json!({"spec": {"conversion": {"webhook": {"clientConfig": {"service": {"port": port}}}}}});
+    let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
+    crds.patch(DEFINITION, &params, &Patch::Merge(patch)).await.unwrap();
+    let patch =
+        |name: &str| json!({"webhooks": [{"name": name, "clientConfig": {"service": {"port": port}}}]});
+    let mutating: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
+    let patched = patch("default.cluster.cluster.x-k8s.io");
+    mutating.patch("capi-mutating-webhook-configuration", &params, &Patch::Strategic(patched)).await.unwrap();
+    let validating: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
+    let patched = patch("validation.cluster.cluster.x-k8s.io");
+    validating
+        .patch("capi-validating-webhook-configuration", &params, &Patch::Strategic(patched))
+        .await
+        .unwrap();
+}
+
+/// The manager as the release's Pod would run it, and with the rights of its ServiceAccount alone.
+pub(crate) struct Released {
+    /// A client with those rights.
+    pub(crate) account: Client,
+    /// Where the webhooks' certificates are.
+    pub(crate) identity: WebhookIdentity,
+    stop: CancellationToken,
+    task: JoinHandle<Result<(), ManagerError>>,
+}
+
+impl Released {
+    /// Runs it, and waits until it is ready.
+    pub(crate) async fn start(story: &Story) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        lead_here(&story.client, listener.local_addr().unwrap().port()).await;
+        let mut config = story.plane.config().await;
+        config.auth_info.impersonate = Some(format!("system:serviceaccount:{NAMESPACE}:capi-manager"));
+        NAMESPACE.clone_into(&mut config.default_namespace);
+        let account = Client::try_from(config).unwrap();
+        let options = ManagerOptions {
+            leader_elect: true,
+            webhook_namespace: Some(NAMESPACE.to_owned()),
+            ..ManagerOptions::embedded()
+        };
+        let identity = options.webhook_identity(capstan_cluster::WEBHOOK_SERVICE, "unused").unwrap();
+        let stop = CancellationToken::new();
+        let lease = capstan_cluster::LEASE;
+        let mut manager =
+            Manager::new(options, account.clone(), Metrics::default(), lease, "release", stop.clone());
+        manager.keep_webhook_certificates_on(listener, identity.clone());
+        capstan_cluster::register(&mut manager, capstan_cluster::Options::default());
+        let readiness = manager.readiness();
+        let task = tokio::spawn(manager.run());
+        let deadline = Instant::now() + LIMIT;
+        while !readiness.is_ready() {
+            assert!(Instant::now() < deadline, "not ready: {:?}", readiness.awaited());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Self { account, identity, stop, task }
+    }
+
+    /// Ends it in order.
+    pub(crate) async fn stop(self) {
+        self.stop.cancel();
+        self.task.await.unwrap().unwrap();
+    }
+}
+
+/// Creates an object as soon as the API server lets it: of webhooks and their bundles it hears by a watch.
+pub(crate) async fn create_when_served<K>(api: &Api<K>, object: &K)
+where
+    K: Clone + DeserializeOwned + Serialize + std::fmt::Debug,
+{
+    let deadline = Instant::now() + LIMIT;
+    while let Err(error) = api.create(&PostParams::default(), object).await {
+        assert!(Instant::now() < deadline, "{error}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// A Cluster with a given spec.
+pub(crate) fn cluster(name: &str, spec: &Value) -> Cluster {
+    serde_json::from_value(json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": name}, "spec": spec,
+    }))
+    .unwrap()
+}
