@@ -20,8 +20,15 @@ pub(crate) fn report(draft: &Draft<'_>) -> Report {
         Input::positive("WorkersAvailable"),
         if draft.cluster.has_topology() { topology } else { topology.optional() },
     ];
-    let gates = &draft.cluster.spec.availability_gates;
-    let gates = if gates.is_empty() { &draft.snapshot.class_gates } else { gates };
+    let own_gates = &draft.cluster.spec.availability_gates;
+    let gates = match &draft.snapshot.class_gates {
+        _ if !own_gates.is_empty() => own_gates,
+        Ok(gates) => gates,
+        Err(reason) => {
+            return Report::new(TYPE, ConditionStatus::Unknown, "InternalError")
+                .with_message(format!("the availability gates of the ClusterClass are not known: {reason}"));
+        }
+    };
     inputs.extend(gates.iter().map(|gate| {
         let polarity = match gate.polarity.as_deref() {
             Some("Negative") => Polarity::Negative,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use capstan_api::{cluster::v1beta2::AvailabilityGate, contract::GroupKind};
 use capstan_runtime::{
     ObjectKey, Observed,
-    cache::{Cache, Cached},
+    cache::Cached,
     hub::HubListener,
     watch::{Change, WatchState},
 };
@@ -14,12 +14,15 @@ use kube::Client;
 
 use crate::{
     controller::Waker,
-    core_kinds::{CoreKind, CoreKinds},
-    resolve::CrdRecord,
+    core_kinds::{CoreKind, CoreKinds, Knowledge},
+    crds::Crds,
     snapshot::ClusterRecord,
 };
 
 const CLUSTER_CLASS: CoreKind = CoreKind { name: "ClusterClass", plural: "clusterclasses" };
+
+/// The availability gates that a class asks for, or why they are not known.
+pub type ClassGates = Result<Vec<AvailabilityGate>, String>;
 
 /// What is kept of a ClusterClass.
 #[derive(Clone, Debug)]
@@ -51,37 +54,37 @@ impl Cached for ClassRecord {
 #[derive(Debug)]
 pub(crate) struct ClassWatch {
     kinds: CoreKinds<ClassRecord>,
+    waker: Arc<Waker>,
 }
 
 impl ClassWatch {
-    pub(crate) fn new(
-        client: Client,
-        namespace: Option<String>,
-        crds: Cache<CrdRecord>,
-        waker: Arc<Waker>,
-    ) -> Self {
-        let listener = Arc::new(WakeAll(waker)) as Arc<dyn HubListener<ClassRecord>>;
-        Self { kinds: CoreKinds::new(client, namespace, crds, ClassRecord::new, listener) }
+    pub(crate) fn new(client: Client, namespace: Option<String>, crds: Arc<Crds>, waker: Arc<Waker>) -> Self {
+        let listener = Arc::new(WakeAll(Arc::clone(&waker))) as Arc<dyn HubListener<ClassRecord>>;
+        Self { kinds: CoreKinds::new(client, namespace, crds, ClassRecord::new, listener), waker }
     }
 
     /// The gates that a Cluster's class asks for; nothing while classes are still being loaded.
-    pub(crate) fn gates_of(&self, cluster: &ClusterRecord) -> Option<Vec<AvailabilityGate>> {
-        let Some(topology) = &cluster.spec.topology else { return Some(Vec::new()) };
-        let Some((watched, _)) = self.kinds.watch(CLUSTER_CLASS) else { return Some(Vec::new()) };
-        if watched.state == WatchState::Syncing {
-            return None;
-        }
+    pub(crate) fn gates_of(&self, cluster: &ClusterRecord) -> Option<ClassGates> {
+        let class = cluster.spec.topology.as_ref().and_then(|topology| topology.class_ref.as_ref());
+        let Some(class) = class else { return Some(Ok(Vec::new())) };
+        let classes = match self.kinds.know(CLUSTER_CLASS) {
+            Knowledge::All(classes, _) => classes,
+            Knowledge::NotInstalled => return Some(Ok(Vec::new())),
+            Knowledge::Loading => return None,
+            Knowledge::Unreadable(reason) => return Some(Err(reason)),
+        };
         let own_namespace = cluster.metadata.namespace.as_deref().unwrap_or_default();
-        let class = topology.class_ref.as_ref().and_then(|class| {
-            let namespace = class.namespace.as_deref().unwrap_or(own_namespace);
-            watched.cache.get(&ObjectKey::new(namespace, &class.name))
-        });
-        Some(class.map(|class| class.gates.clone()).unwrap_or_default())
+        let namespace = class.namespace.as_deref().unwrap_or(own_namespace);
+        let class = classes.get(&ObjectKey::new(namespace, &class.name));
+        Some(Ok(class.map(|class| class.gates.clone()).unwrap_or_default()))
     }
 
     /// A CRD came, changed or went.
     pub(crate) fn crd_changed(&self, crd: &str) {
-        self.kinds.crd_changed(crd);
+        if *CLUSTER_CLASS.crd().name == *crd {
+            self.kinds.crd_changed(crd);
+            self.waker.wake_all();
+        }
     }
 
     /// Ends the watch if the kind is not installed any more.

@@ -32,16 +32,17 @@ use crate::{
     class::ClassWatch,
     connection::{self, ConnectionOptions, Connections},
     conversion::converter,
+    crds::{CrdRecord, Crds},
     descendants::{DescendantWatch, search},
     foreign::Foreign,
     index::ReferenceIndex,
     plan::{Plan, PlannedEvent, Release, plan as make_plan},
-    resolve::{CrdRecord, Resolver},
+    resolve::Resolver,
     snapshot::{ClusterRecord, Snapshot},
 };
 
-/// How often a write is planned anew within one pass when others keep writing in between.
-const CONFLICT_TRIES: u32 = 5;
+/// What guards the first tries of a pass; each one after the first was beaten by somebody else's write.
+const GUARDS: [Guard; 4] = [Guard::Version, Guard::Lists, Guard::Lists, Guard::Lists];
 
 /// Flags of this controller.
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +64,7 @@ pub fn register(manager: &mut Manager, options: Options) {
     let queue = Arc::new(Queue::default());
     let index = Arc::new(ReferenceIndex::default());
     let clusters = Cache::<ClusterRecord>::default();
-    let crds = Cache::<CrdRecord>::default();
+    let crds = Arc::new(Crds::default());
     let waker =
         Arc::new(Waker { queue: Arc::clone(&queue), index: Arc::clone(&index), clusters: clusters.clone() });
     let recorder = manager.recorder("cluster-controller");
@@ -92,22 +93,24 @@ pub fn register(manager: &mut Manager, options: Options) {
         namespace: None,
         label_selector: None,
     };
-    let core_kind = || (manager.client(), manager.namespace(), crds.clone(), Arc::clone(&waker));
-    let (client, namespace, known, wakes) = core_kind();
-    let descendants = Arc::new(DescendantWatch::new(client, namespace, known, wakes));
-    let (client, _, known, wakes) = core_kind();
-    // A class may be in another namespace than its Clusters.
-    let classes = Arc::new(ClassWatch::new(client, None, known, wakes));
+    let (client, namespace) = (manager.client(), manager.namespace());
+    let descendants = Arc::new(DescendantWatch::new(
+        client.clone(),
+        namespace.clone(),
+        Arc::clone(&crds),
+        Arc::clone(&waker),
+    ));
+    let classes = Arc::new(ClassWatch::new(client, namespace, Arc::clone(&crds), Arc::clone(&waker)));
     let on_crd = CrdListener {
         waker: Arc::clone(&waker),
         hub: Arc::clone(&hub),
         descendants: Arc::clone(&descendants),
         classes: Arc::clone(&classes),
     };
-    let crds_watch = manager.watch_metadata(target, CrdRecord::new, &crds, on_crd);
+    crds.watched_by(manager.watch_metadata(target, CrdRecord::new, &crds.records, on_crd));
 
     crate::admission::register(manager.admitters());
-    manager.converters().add(GroupKind::new(CORE_GROUP, "Cluster"), converter(crds.clone()));
+    manager.converters().add(GroupKind::new(CORE_GROUP, "Cluster"), converter(crds.records.clone()));
     let (used, watched) = (Arc::clone(&index), Arc::clone(&hub));
     let (family, class) = (Arc::clone(&descendants), Arc::clone(&classes));
     let drop_unused = move || {
@@ -123,7 +126,7 @@ pub fn register(manager: &mut Manager, options: Options) {
     let reconciler = ClusterReconciler {
         clusters,
         index,
-        resolver: Resolver { crds, crds_watch, hub },
+        resolver: Resolver { crds, hub },
         descendants,
         classes,
         writer: manager.writer("capstan-cluster"),
@@ -139,6 +142,12 @@ pub(crate) struct Waker {
     queue: Arc<Queue<ObjectKey>>,
     index: Arc<ReferenceIndex>,
     clusters: Cache<ClusterRecord>,
+}
+
+impl std::fmt::Debug for Waker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Waker").finish_non_exhaustive()
+    }
 }
 
 impl Waker {
@@ -251,18 +260,16 @@ impl Reconciler for ClusterReconciler {
     type Error = ClusterError;
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Next, ClusterError> {
-        let mut guard = Guard::Version;
-        for _ in 1..CONFLICT_TRIES {
+        for guard in GUARDS {
             match self.pass(key, guard).await {
                 Err(ClusterError::Write(conflict)) if conflict.is_conflict() => {
                     debug!(%conflict, "planning anew");
                     self.refresh(key).await?;
-                    guard = Guard::Lists;
                 }
                 other => return other,
             }
         }
-        self.pass(key, guard).await
+        self.pass(key, Guard::Version).await
     }
 
     fn is_noteworthy(&self, error: &ClusterError) -> bool {
@@ -365,7 +372,7 @@ impl ClusterReconciler {
         let events = if released { Vec::new() } else { plan.events.clone() };
         self.report(key, snapshot, plan.status, events, version, guard).await?;
         if let Some(release) = &plan.release {
-            self.release(key, &snapshot.cluster, release, guard).await?;
+            self.release(key, release).await?;
             self.tell(key, snapshot, plan.events);
         }
         Ok(())
@@ -424,27 +431,22 @@ impl ClusterReconciler {
         cluster: &ClusterRecord,
     ) -> Result<(), ClusterError> {
         let has_control_plane = cluster.spec.control_plane_ref.is_some();
-        match search(&self.writer, &self.resolver.crds, key, has_control_plane).await? {
+        match search(&self.writer, &self.descendants.installed(), key, has_control_plane).await? {
             Some((kind, found)) => Err(ClusterError::NotGone { kind: kind.name().to_owned(), key: found }),
             None => Ok(()),
         }
     }
 
     /// Lets the Cluster go, if what it waited for is gone past all caches.
-    async fn release(
-        &self,
-        key: &ObjectKey,
-        cluster: &ClusterRecord,
-        release: &Release,
-        guard: Guard,
-    ) -> Result<(), ClusterError> {
+    ///
+    /// It must not have been written to since: somebody may have paused it.
+    async fn release(&self, key: &ObjectKey, release: &Release) -> Result<(), ClusterError> {
         for (resource, gone) in &release.gone {
             if self.writer.read(resource, gone).await?.is_some() {
                 return Err(ClusterError::NotGone { kind: resource.kind.clone(), key: gone.clone() });
             }
         }
-        let patch = release.patch.clone();
-        match self.write(&self.resource, key, Part::Main, cluster.as_written(), patch, guard).await {
+        match self.writer.patch(&self.resource, key, Part::Main, &release.patch).await {
             Ok(_) => info!("deleted"),
             Err(error) if error.is_not_found() => {}
             Err(error) => return Err(error.into()),

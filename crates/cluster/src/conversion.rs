@@ -10,7 +10,7 @@ use capstan_runtime::{
     webhook::Converter,
 };
 
-use crate::resolve::CrdRecord;
+use crate::crds::CrdRecord;
 
 /// Looks the version of a reference up in the CRDs' contract labels.
 struct ByContractLabels(Cache<CrdRecord>);

@@ -3,21 +3,25 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use capstan_api::{contract::GroupKind, names::CORE_GROUP};
 use capstan_runtime::{
     ObjectKey, Observed,
     cache::{Cache, Cached},
-    hub::{Hub, HubListener, WatchedKind},
+    hub::{Hub, HubListener},
     watch::WatchState,
 };
 use kube::{Client, core::ApiResource};
+use tokio::time::Instant;
 
-use crate::resolve::CrdRecord;
+use crate::crds::{Crds, Lookup};
 
 /// The versions that can be read, the one to prefer first.
 const VERSIONS: [&str; 2] = ["v1beta2", "v1beta1"];
+/// A server that has just learnt of a kind may not serve it for a moment: then all versions are tried once more.
+const SECOND_CHANCE: Duration = Duration::from_secs(5);
 
 /// A kind of the core group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,12 +52,31 @@ impl CoreKind {
     }
 }
 
+/// What is known of the objects of a kind.
+#[derive(Debug)]
+pub(crate) enum Knowledge<T> {
+    /// The kind is not installed: there are none.
+    NotInstalled,
+    /// Nothing yet; Clusters are woken once it is.
+    Loading,
+    /// All of them, read in that version.
+    All(Cache<T>, &'static str),
+    /// They cannot be read.
+    Unreadable(String),
+}
+
 /// Watches such kinds once they are asked for.
 pub(crate) struct CoreKinds<T: Cached> {
-    crds: Cache<CrdRecord>,
+    crds: Arc<Crds>,
     hub: Hub<T>,
-    /// Which of the versions each kind is watched in.
-    watched: Mutex<HashMap<CoreKind, usize>>,
+    watched: Mutex<HashMap<CoreKind, Choice>>,
+}
+
+/// Which of the versions a kind is watched in, and since when.
+#[derive(Clone, Copy)]
+struct Choice {
+    version: usize,
+    since: Instant,
 }
 
 impl<T: Cached> std::fmt::Debug for CoreKinds<T> {
@@ -66,49 +89,67 @@ impl<T: Cached> CoreKinds<T> {
     pub(crate) fn new(
         client: Client,
         namespace: Option<String>,
-        crds: Cache<CrdRecord>,
+        crds: Arc<Crds>,
         project: fn(Observed) -> T,
         listener: Arc<dyn HubListener<T>>,
     ) -> Self {
         Self { crds, hub: Hub::new(client, namespace, project, listener), watched: Mutex::default() }
     }
 
-    /// The objects of a kind, as far as they are known, and the version that they are read in; nothing where the
-    /// kind is not installed.
-    pub(crate) fn watch(&self, kind: CoreKind) -> Option<(WatchedKind<T>, &'static str)> {
-        self.crds.get(&kind.crd())?;
+    /// What is known of a kind's objects; it is watched from then on.
+    pub(crate) fn know(&self, kind: CoreKind) -> Knowledge<T> {
+        match self.crds.find(&kind.crd()) {
+            Lookup::Found(_) => {}
+            Lookup::Missing => return Knowledge::NotInstalled,
+            Lookup::Loading => return Knowledge::Loading,
+            Lookup::Unreadable(reason) => return Knowledge::Unreadable(reason),
+        }
         let mut watched = self.lock();
-        let version = watched.entry(kind).or_default();
+        let choice = watched.entry(kind).or_insert_with(|| Choice { version: 0, since: Instant::now() });
         loop {
-            let found = self.hub.ensure(&kind.group_kind(), &kind.resource(VERSIONS[*version]));
-            if found.state == WatchState::Absent && *version + 1 < VERSIONS.len() {
-                *version += 1;
-            } else {
-                return Some((found, VERSIONS[*version]));
+            let version = VERSIONS[choice.version];
+            let found = self.hub.ensure(&kind.group_kind(), &kind.resource(version));
+            match found.state {
+                WatchState::Syncing => return Knowledge::Loading,
+                WatchState::Synced => return Knowledge::All(found.cache, version),
+                WatchState::Failing(reason) => {
+                    return Knowledge::Unreadable(format!("cannot watch {}s: {reason}", kind.name));
+                }
+                WatchState::Absent if choice.version + 1 < VERSIONS.len() => {
+                    *choice = Choice { version: choice.version + 1, since: Instant::now() };
+                }
+                WatchState::Absent if choice.since.elapsed() > SECOND_CHANCE => {
+                    *choice = Choice { version: 0, since: Instant::now() };
+                }
+                WatchState::Absent => {
+                    return Knowledge::Unreadable(format!(
+                        "{}s are served in none of the versions {}",
+                        kind.name,
+                        VERSIONS.join(", ")
+                    ));
+                }
             }
         }
     }
 
-    /// A CRD came, changed or went: perhaps another version is served now. Says whether it is one of those watched.
-    pub(crate) fn crd_changed(&self, crd: &str) -> bool {
+    /// A CRD came, changed or went: perhaps another version is served now.
+    pub(crate) fn crd_changed(&self, crd: &str) {
         let mut watched = self.lock();
-        let Some((_, version)) = watched.iter_mut().find(|(kind, _)| *kind.crd().name == *crd) else {
-            return false;
-        };
-        *version = 0;
-        drop(watched);
-        self.hub.crd_changed(crd);
-        true
+        if let Some((_, choice)) = watched.iter_mut().find(|(kind, _)| *kind.crd().name == *crd) {
+            *choice = Choice { version: 0, since: Instant::now() };
+            drop(watched);
+            self.hub.crd_changed(crd);
+        }
     }
 
     /// Ends the watches on kinds that are not installed any more.
     pub(crate) fn drop_unused(&self) {
         let mut watched = self.lock();
-        watched.retain(|kind, _| self.crds.get(&kind.crd()).is_some());
+        watched.retain(|kind, _| matches!(self.crds.find(&kind.crd()), Lookup::Found(_)));
         self.hub.retain(|used| watched.keys().any(|kind| kind.group_kind() == *used));
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<CoreKind, usize>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<CoreKind, Choice>> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

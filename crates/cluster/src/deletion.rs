@@ -12,6 +12,9 @@ use crate::{
     snapshot::Referenced,
 };
 
+/// The reason where nobody can tell what is left.
+const UNREADABLE: &str = "InternalError";
+
 /// Plans the next step, and says what the Cluster waits for.
 pub(crate) fn plan(draft: &mut Draft<'_>) {
     if wait_for_descendants(draft) {
@@ -37,7 +40,7 @@ pub(crate) fn plan(draft: &mut Draft<'_>) {
             }
             Referenced::Unresolved { reference, reason, .. } => {
                 let message = format!("Cannot delete {} {}: {reason}", reference.kind, reference.name);
-                draft.findings.deletion = Some((waiting, message));
+                draft.findings.deletion = Some((UNREADABLE, message));
                 return;
             }
             // What another Cluster owns is not ours to delete.
@@ -79,7 +82,7 @@ fn wait_for_descendants(draft: &mut Draft<'_>) -> bool {
     const WAITING: &str = "WaitingForWorkersDeletion";
     let descendants = &draft.snapshot.descendants;
     if let Some(trouble) = &descendants.trouble {
-        draft.findings.deletion = Some((WAITING, trouble.clone()));
+        draft.findings.deletion = Some((UNREADABLE, trouble.clone()));
         return true;
     }
     // The control plane's provider deletes its own Machines.
@@ -92,7 +95,11 @@ fn wait_for_descendants(draft: &mut Draft<'_>) -> bool {
     if waiting.is_empty() {
         return false;
     }
-    draft.findings.deletion = Some((WAITING, enumerate(&waiting)));
+    let mut message = enumerate(&waiting);
+    if let Some(refusal) = &descendants.refusal {
+        message = format!("{message}\n* {refusal}");
+    }
+    draft.findings.deletion = Some((WAITING, message));
     // Control plane Machines go last.
     waiting.sort_by_key(|it| (it.object.is_control_plane(), it.kind));
     for child in waiting {

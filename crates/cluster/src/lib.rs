@@ -10,6 +10,7 @@ pub mod connection;
 pub mod controller;
 mod conversion;
 mod core_kinds;
+mod crds;
 mod deletion;
 pub mod descendants;
 mod foreign;

@@ -21,6 +21,9 @@ use crate::{
     status::{self, Findings},
 };
 
+/// How often a Cluster is looked at whose Machines cannot be read.
+const TROUBLE_PERIOD: Duration = Duration::from_secs(10);
+
 /// What is to be done, in this order.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
@@ -120,6 +123,10 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan {
     }
     draft.settle_phase();
     status::report(&mut draft, now);
+    if snapshot.descendants.trouble.is_some() {
+        // A watch that is refused tries again by itself, but tells only when it is done.
+        draft.look_again(TROUBLE_PERIOD);
+    }
     if let Some(after) = machines::look_again(&draft, now) {
         draft.look_again(after);
     }

@@ -6,54 +6,20 @@ use capstan_api::{
     cluster::v1beta2::ObjectReference,
     contract::{GroupKind, PickedVersion, crd_name, pick_version},
 };
-use capstan_runtime::{
-    ObjectKey, Observed,
-    cache::{Cache, Cached},
-    hub::Hub,
-    watch::{WatchHandle, WatchState},
-};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use capstan_runtime::{ObjectKey, cache::Cached, hub::Hub, watch::WatchState};
 use kube::core::ApiResource;
 
 use crate::{
+    crds::{Crds, Lookup},
     foreign::Foreign,
     index::group_kind,
     snapshot::{FoundObject, Referenced},
 };
 
-/// What is kept of a CustomResourceDefinition: name and labels.
-#[derive(Clone, Debug)]
-pub(crate) struct CrdRecord {
-    metadata: ObjectMeta,
-}
-
-impl CrdRecord {
-    pub(crate) fn new(object: Observed) -> Self {
-        let metadata = object.metadata;
-        Self {
-            metadata: ObjectMeta {
-                name: metadata.name,
-                uid: metadata.uid,
-                resource_version: metadata.resource_version,
-                deletion_timestamp: metadata.deletion_timestamp,
-                labels: metadata.labels,
-                ..ObjectMeta::default()
-            },
-        }
-    }
-}
-
-impl Cached for CrdRecord {
-    fn metadata(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-}
-
 /// Finds the objects that Clusters refer to.
 #[derive(Debug)]
 pub(crate) struct Resolver {
-    pub(crate) crds: Cache<CrdRecord>,
-    pub(crate) crds_watch: Arc<WatchHandle>,
+    pub(crate) crds: Arc<Crds>,
     pub(crate) hub: Arc<Hub<Foreign>>,
 }
 
@@ -76,14 +42,19 @@ impl Resolver {
             kind_missing,
         };
         let name = crd_name(&reference.api_group, &reference.kind);
-        let Some(crd) = self.crds.get(&ObjectKey::new("", &name)) else {
-            let reason = format!(
-                "CustomResourceDefinition {name} does not exist: install the provider that serves kind {} of {}, or correct {field}",
-                reference.kind, reference.api_group
-            );
-            return self.crds_watch.was_synced().then(|| unresolved(reason, true));
+        let crd = match self.crds.find(&ObjectKey::new("", &name)) {
+            Lookup::Found(crd) => crd,
+            Lookup::Loading => return None,
+            Lookup::Unreadable(reason) => return Some(unresolved(reason, false)),
+            Lookup::Missing => {
+                let reason = format!(
+                    "CustomResourceDefinition {name} does not exist: install the provider that serves kind {} of {}, or correct {field}",
+                    reference.kind, reference.api_group
+                );
+                return Some(unresolved(reason, true));
+            }
         };
-        let labels = crd.metadata.labels.clone().unwrap_or_default();
+        let labels = crd.metadata().labels.clone().unwrap_or_default();
         let picked = match pick_version(&name, &labels) {
             Ok(picked) => picked,
             Err(error) => return Some(unresolved(error.to_string(), false)),
@@ -122,8 +93,8 @@ impl Resolver {
     /// The kind behind a reference, in the version that core speaks, if that is known.
     pub(crate) fn resource_of(&self, reference: &ObjectReference) -> Option<ApiResource> {
         let name = crd_name(&reference.api_group, &reference.kind);
-        let crd = self.crds.get(&ObjectKey::new("", &name))?;
-        let picked = pick_version(&name, crd.metadata.labels.as_ref()?).ok()?;
+        let crd = self.crds.records.get(&ObjectKey::new("", &name))?;
+        let picked = pick_version(&name, crd.metadata().labels.as_ref()?).ok()?;
         Some(api_resource(reference, &name, &picked))
     }
 

@@ -3,8 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use capstan_api::{
-    cluster::v1beta2::{AvailabilityGate, ClusterSpec, ClusterStatus, ObjectReference},
+    cluster::v1beta2::{ClusterSpec, ClusterStatus, ObjectReference},
     contract::{self, ContractVersion},
+    names::CORE_GROUP,
 };
 use capstan_runtime::{Observed, cache::Cached};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -12,6 +13,7 @@ use kube::core::ApiResource;
 use serde_json::{Value, json};
 
 pub use crate::{
+    class::ClassGates,
     connection::Health,
     descendants::{Descendant, Descendants, Kind, Member},
     foreign::Foreign,
@@ -170,7 +172,7 @@ pub struct Snapshot {
     /// Its Machines and what makes them.
     pub descendants: Descendants,
     /// The availability gates of its class.
-    pub class_gates: Vec<AvailabilityGate>,
+    pub class_gates: ClassGates,
     /// How the connection to its workload cluster fares.
     pub connection: Health,
     /// How long the workload cluster may be silent.
@@ -189,11 +191,15 @@ impl Snapshot {
             },
             _ => referenced.clone(),
         };
+        let mut descendants = self.descendants.clone();
+        if resource.group == CORE_GROUP {
+            descendants.refusal = Some(reason.to_owned());
+        }
         Self {
             cluster: Arc::clone(&self.cluster),
             infrastructure: mark(&self.infrastructure),
             control_plane: mark(&self.control_plane),
-            descendants: self.descendants.clone(),
+            descendants,
             class_gates: self.class_gates.clone(),
             connection: self.connection.clone(),
             connection_grace: self.connection_grace,

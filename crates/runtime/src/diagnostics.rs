@@ -24,7 +24,11 @@ pub(crate) fn health_router(readiness: Readiness) -> Router {
 async fn ready(State(readiness): State<Readiness>) -> Response {
     let awaited = readiness.awaited();
     if awaited.is_empty() {
-        "ok".into_response()
+        let mut text = "ok".to_owned();
+        for name in readiness.mentioned() {
+            text = format!("{text}\nnot loaded yet: {name}");
+        }
+        text.into_response()
     } else {
         let text = format!("waiting for\n{}\n", awaited.join("\n"));
         (StatusCode::SERVICE_UNAVAILABLE, text).into_response()

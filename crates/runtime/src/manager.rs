@@ -229,7 +229,7 @@ impl Manager {
         self.webhooks = Webhooks::Kept(Some(listener), identity);
     }
 
-    /// Watches a kind from the start; the process is ready only once it is synced.
+    /// Watches a kind from the start.
     pub fn watch<T: Cached>(
         &mut self,
         target: WatchTarget,
@@ -237,13 +237,13 @@ impl Manager {
         cache: &Cache<T>,
         listener: impl Listener<T>,
     ) -> Arc<WatchHandle> {
-        let handle = self.readiness.expect(describe(&target.resource));
+        let handle = self.readiness.mention(describe(&target.resource));
         let run = watch(self.client.clone(), target, project, cache.clone(), listener, Arc::clone(&handle));
         self.background.push(("a watch", Box::pin(run)));
         handle
     }
 
-    /// Watches the metadata of a kind from the start.
+    /// Watches the metadata of a kind from the start; the process is ready only once it is synced.
     pub fn watch_metadata<T: Cached>(
         &mut self,
         target: WatchTarget,
@@ -277,7 +277,7 @@ impl Manager {
             namespace: self.namespace(),
             label_selector: Some(label_selector.to_owned()),
         };
-        let handle = self.readiness.expect(describe(&target.resource));
+        let handle = self.readiness.mention(describe(&target.resource));
         let (client, cache) = (self.client.clone(), cache.clone());
         let run = watch_secrets(client, target, project, cache, listener, Arc::clone(&handle));
         self.background.push(("a watch", Box::pin(run)));

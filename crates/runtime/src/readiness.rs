@@ -1,4 +1,7 @@
-//! When a process is ready: once all of its watches know the whole truth, and whatever else it needs is there.
+//! When a process is ready: once it can answer whoever calls its webhooks.
+//!
+//! Controllers' own watches are not waited for: one of them may need the webhooks, which nobody reaches before the
+//! process is ready, and one that is refused must not take the webhooks down.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,6 +13,8 @@ type NamedWatch = (String, Arc<WatchHandle>);
 #[derive(Clone, Debug, Default)]
 pub struct Readiness {
     watches: Arc<Mutex<Vec<NamedWatch>>>,
+    /// Watches that are told of, but not waited for.
+    others: Arc<Mutex<Vec<NamedWatch>>>,
     gates: Arc<Mutex<Vec<Arc<Gate>>>>,
 }
 
@@ -45,6 +50,18 @@ impl Readiness {
         handle
     }
 
+    /// Adds a watch that is told of, but not waited for.
+    pub fn mention(&self, name: impl Into<String>) -> Arc<WatchHandle> {
+        let handle = Arc::new(WatchHandle::default());
+        lock(&self.others).push((name.into(), Arc::clone(&handle)));
+        handle
+    }
+
+    /// The names of what is not loaded yet although nobody waits for it.
+    pub fn mentioned(&self) -> Vec<String> {
+        not_loaded(&lock(&self.others))
+    }
+
     /// Adds something else that must be there first.
     pub fn gate(&self, name: impl Into<String>) -> Arc<Gate> {
         let gate =
@@ -55,11 +72,7 @@ impl Readiness {
 
     /// The names of what is still awaited, with the state that each is in.
     pub fn awaited(&self) -> Vec<String> {
-        let mut awaited: Vec<_> = lock(&self.watches)
-            .iter()
-            .filter(|(_, handle)| !handle.was_synced())
-            .map(|(name, handle)| format!("the first list of {name}: {:?}", handle.state()))
-            .collect();
+        let mut awaited = not_loaded(&lock(&self.watches));
         let gates = lock(&self.gates);
         awaited.extend(gates.iter().filter_map(|gate| {
             let held = lock(&gate.held);
@@ -72,6 +85,14 @@ impl Readiness {
     pub fn is_ready(&self) -> bool {
         self.awaited().is_empty()
     }
+}
+
+fn not_loaded(watches: &[NamedWatch]) -> Vec<String> {
+    watches
+        .iter()
+        .filter(|(_, handle)| !handle.was_synced())
+        .map(|(name, handle)| format!("the first list of {name}: {:?}", handle.state()))
+        .collect()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -1,6 +1,6 @@
 //! Writes: minimal merge patches, guarded by resourceVersion, only by the leader, each with a limit.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, time::Duration};
 
 use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::{
@@ -9,7 +9,6 @@ use kube::{
     core::{ApiResource, Request, Resource},
 };
 use serde_json::{Value, json};
-use tokio::sync::Semaphore;
 
 use crate::{
     ObjectKey,
@@ -20,17 +19,12 @@ use crate::{
 /// A write that takes longer than this has failed.
 const WRITE_LIMIT: Duration = Duration::from_secs(15);
 
-/// Writes at the same time. More would only wait for each other in the server, and make it slower for everybody.
-const WRITES_AT_ONCE: usize = 16;
-
 /// Sends what controllers decided.
 #[derive(Clone)]
 pub struct Writer {
     client: Client,
     leadership: Leadership,
     field_manager: &'static str,
-    /// Shared with all clones.
-    turns: Arc<Semaphore>,
 }
 
 impl fmt::Debug for Writer {
@@ -143,9 +137,7 @@ impl WriteError {
 impl Writer {
     /// A writer under one field manager's name.
     pub fn new(client: Client, leadership: Leadership, field_manager: &'static str) -> Self {
-        let at_once =
-            std::env::var("CAPSTAN_W").ok().and_then(|it| it.parse().ok()).unwrap_or(WRITES_AT_ONCE);
-        Self { client, leadership, field_manager, turns: Arc::new(Semaphore::new(at_once)) }
+        Self { client, leadership, field_manager }
     }
 
     /// Sends a merge patch; gives back the object as it is now.
@@ -288,8 +280,6 @@ impl Writer {
         key: &ObjectKey,
         request: impl Future<Output = Result<T, kube::Error>>,
     ) -> Result<T, WriteError> {
-        // Never closed: the turn always comes.
-        let _turn = self.turns.acquire().await;
         if !self.leadership.is_held() {
             return Err(WriteError::NotLeading { kind: resource.kind.clone(), key: key.clone() });
         }
@@ -329,7 +319,8 @@ impl Writer {
 
 /// The server has no word of its own for a test that failed; what is wrong with an object it lists.
 fn is_failed_test(status: &kube::core::Status) -> bool {
-    status.code == 422 && status.details.as_ref().is_none_or(|details| details.causes.is_empty())
+    const WORDS: &str = "the server rejected our request due to an error in our request";
+    status.code == 422 && status.message.starts_with(WORDS)
 }
 
 /// Whether the server would say the same again: it has judged the request, or a webhook keeps it from doing so.

@@ -267,6 +267,13 @@ async fn access_granted_later() {
     let rules = json!([{"apiGroups": [generic::GROUP], "resources": ["guardedclusters"], "verbs": all}]);
     grant(&story, "provider", &user, rules).await;
     story.until_phase("c", "Provisioned", LIMIT).await;
+    // Nobody granted Secrets: that is said where it matters, and holds up nothing else.
+    wait::until_is(&story.clusters(), "c", "told of Secrets", LIMIT, |cluster| {
+        let conditions = cluster.status.clone().unwrap_or_default().conditions;
+        conditions::get(&conditions, "RemoteConnectionProbe")
+            .is_some_and(|it| it.message.contains("cannot watch Secrets"))
+    })
+    .await;
     manager.stop().await;
 }
 

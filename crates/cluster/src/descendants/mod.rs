@@ -280,6 +280,8 @@ pub struct Descendants {
     pub members: Vec<Member>,
     /// Why this may not be all.
     pub trouble: Option<String>,
+    /// What the server said when one of them was to be deleted.
+    pub refusal: Option<String>,
 }
 
 impl Descendants {

@@ -1,21 +1,24 @@
 //! Keeping every Cluster's descendants at hand.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeSet, HashMap},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use capstan_api::contract::GroupKind;
 use capstan_runtime::{
     ObjectKey,
-    cache::Cache,
     hub::HubListener,
     watch::{Change, WatchState},
 };
 use kube::Client;
 
 use super::{Descendant, Descendants, Kind, Member};
-use crate::{controller::Waker, core_kinds::CoreKinds, resolve::CrdRecord};
+use crate::{
+    controller::Waker,
+    core_kinds::{CoreKinds, Knowledge},
+    crds::Crds,
+};
 
 /// Watches the kinds of descendants that are installed.
 #[derive(Debug)]
@@ -25,12 +28,7 @@ pub(crate) struct DescendantWatch {
 }
 
 impl DescendantWatch {
-    pub(crate) fn new(
-        client: Client,
-        namespace: Option<String>,
-        crds: Cache<CrdRecord>,
-        waker: Arc<Waker>,
-    ) -> Self {
+    pub(crate) fn new(client: Client, namespace: Option<String>, crds: Arc<Crds>, waker: Arc<Waker>) -> Self {
         let families = Arc::new(Families { members: Mutex::default(), waker });
         let listener = Arc::clone(&families) as Arc<dyn HubListener<Descendant>>;
         Self { kinds: CoreKinds::new(client, namespace, crds, Descendant::new, listener), families }
@@ -38,25 +36,32 @@ impl DescendantWatch {
 
     /// A Cluster's descendants; nothing while a kind is still being loaded. The Cluster is woken when that is done.
     pub(crate) fn of(&self, cluster: &ObjectKey) -> Option<Descendants> {
-        let mut trouble = None;
-        let mut versions = HashMap::new();
+        let mut descendants = Descendants::default();
         for kind in Kind::ALL {
-            let Some((watched, version)) = self.kinds.watch(kind.core()) else { continue };
-            match watched.state {
-                WatchState::Syncing => return None,
-                WatchState::Failing(reason) => {
-                    trouble.get_or_insert(format!("Cannot read {}s: {reason}", kind.name()));
+            match self.kinds.know(kind.core()) {
+                Knowledge::Loading => return None,
+                Knowledge::NotInstalled => {}
+                Knowledge::Unreadable(reason) => {
+                    descendants.trouble.get_or_insert(reason);
                 }
-                WatchState::Synced | WatchState::Absent => {
-                    versions.insert(kind, version);
+                Knowledge::All(objects, version) => {
+                    // The index only says where to look: a watch that was begun anew may know of objects' end.
+                    let names = self.families.of(cluster, kind).into_iter();
+                    let found = names.filter_map(|name| objects.get(&cluster.beside(&name)));
+                    descendants.members.extend(found.map(|object| Member { kind, version, object }));
                 }
             }
         }
-        let family = self.families.of(cluster).into_iter();
-        let members = family.filter_map(|(kind, object)| {
-            Some(Member { kind, version: versions.get(&kind).copied()?, object })
-        });
-        Some(Descendants { members: members.collect(), trouble })
+        Some(descendants)
+    }
+
+    /// The kinds that are installed, with the version that each is read in.
+    pub(crate) fn installed(&self) -> Vec<(Kind, &'static str)> {
+        let version_of = |kind: Kind| match self.kinds.know(kind.core()) {
+            Knowledge::All(_, version) => Some((kind, version)),
+            _ => None,
+        };
+        Kind::ALL.into_iter().filter_map(version_of).collect()
     }
 
     /// A CRD came, changed or went.
@@ -75,24 +80,20 @@ impl DescendantWatch {
 }
 
 /// Which objects belong to which Cluster.
+#[derive(Debug)]
 struct Families {
     members: Mutex<HashMap<ObjectKey, Family>>,
     waker: Arc<Waker>,
 }
 
-type Family = BTreeMap<(Kind, String), Arc<Descendant>>;
-
-impl std::fmt::Debug for Families {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Families").finish_non_exhaustive()
-    }
-}
+/// Objects by kind and name.
+type Family = BTreeSet<(Kind, String)>;
 
 impl Families {
-    fn of(&self, cluster: &ObjectKey) -> Vec<(Kind, Arc<Descendant>)> {
+    fn of(&self, cluster: &ObjectKey, kind: Kind) -> Vec<String> {
         let families = self.lock();
         let members = families.get(cluster).into_iter().flatten();
-        members.map(|((kind, _), object)| (*kind, Arc::clone(object))).collect()
+        members.filter(|(of, _)| *of == kind).map(|(_, name)| name.clone()).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ObjectKey, Family>> {
@@ -115,7 +116,7 @@ impl HubListener<Descendant> for Families {
         }
         if let Some(now) = change.now {
             for cluster in now.clusters() {
-                families.entry(cluster).or_default().insert(place.clone(), Arc::clone(now));
+                families.entry(cluster).or_default().insert(place.clone());
             }
         }
         drop(families);

@@ -83,7 +83,7 @@ impl World {
             infrastructure: referenced(&self.cluster.spec.infrastructure_ref, &self.infrastructure),
             control_plane: referenced(&self.cluster.spec.control_plane_ref, &self.control_plane),
             descendants: self.descendants.clone(),
-            class_gates: Vec::new(),
+            class_gates: Ok(Vec::new()),
             connection: Health::default(),
             connection_grace: Duration::from_secs(50),
         }
@@ -524,7 +524,7 @@ fn what_cannot_be_read_holds_a_deletion() {
     world.apply(&plan);
     assert_eq!(
         world.condition("Deleting"),
-        ("True", "WaitingForWorkersDeletion", "Cannot read Machines: forbidden")
+        ("True", "InternalError", "Cannot read Machines: forbidden")
     );
     assert_eq!(
         world.condition("WorkersAvailable"),
