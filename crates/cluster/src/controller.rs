@@ -36,6 +36,7 @@ use crate::{
     descendants::{DescendantWatch, search},
     foreign::Foreign,
     index::ReferenceIndex,
+    known::KnownCluster,
     plan::{Plan, PlannedEvent, Release, plan as make_plan},
     resolve::Resolver,
     snapshot::{ClusterRecord, Snapshot},
@@ -63,7 +64,7 @@ impl Default for Options {
 pub fn register(manager: &mut Manager, options: Options) {
     let queue = Arc::new(Queue::default());
     let index = Arc::new(ReferenceIndex::default());
-    let clusters = Cache::<ClusterRecord>::default();
+    let clusters = Cache::<KnownCluster>::default();
     let crds = Arc::new(Crds::default());
     let waker =
         Arc::new(Waker { queue: Arc::clone(&queue), index: Arc::clone(&index), clusters: clusters.clone() });
@@ -83,7 +84,7 @@ pub fn register(manager: &mut Manager, options: Options) {
         label_selector: filter.map(|value| format!("{}={value}", label::WATCH_FILTER)),
     };
     let (on_cluster, connected) = (Arc::clone(&waker), connections.clone());
-    manager.watch(target, ClusterRecord::new, &clusters, move |change: Change<'_, ClusterRecord>| {
+    manager.watch(target, KnownCluster::new, &clusters, move |change: Change<'_, KnownCluster>| {
         connected.observe(change.key);
         on_cluster.cluster_changed(&change);
     });
@@ -141,7 +142,7 @@ pub fn register(manager: &mut Manager, options: Options) {
 pub(crate) struct Waker {
     queue: Arc<Queue<ObjectKey>>,
     index: Arc<ReferenceIndex>,
-    clusters: Cache<ClusterRecord>,
+    clusters: Cache<KnownCluster>,
 }
 
 impl std::fmt::Debug for Waker {
@@ -151,8 +152,8 @@ impl std::fmt::Debug for Waker {
 }
 
 impl Waker {
-    fn cluster_changed(&self, change: &Change<'_, ClusterRecord>) {
-        self.index.update(change.key, change.now.map(|it| &**it));
+    fn cluster_changed(&self, change: &Change<'_, KnownCluster>) {
+        self.index.update(change.key, change.now.map(|now| now.bare()));
         self.queue.add(change.key.clone());
     }
 
@@ -245,7 +246,7 @@ pub enum ClusterError {
 }
 
 struct ClusterReconciler {
-    clusters: Cache<ClusterRecord>,
+    clusters: Cache<KnownCluster>,
     index: Arc<ReferenceIndex>,
     resolver: Resolver,
     descendants: Arc<DescendantWatch>,
@@ -280,9 +281,10 @@ impl Reconciler for ClusterReconciler {
 impl ClusterReconciler {
     /// Reads, decides, acts: once.
     async fn pass(&self, key: &ObjectKey, guard: Guard) -> Result<Next, ClusterError> {
-        let Some(cluster) = self.clusters.get(key) else {
+        let Some(known) = self.clusters.get(key) else {
             return Ok(Next::Settled);
         };
+        let cluster = Arc::new(known.unpack());
         if let Some(error) = &cluster.malformed {
             // Only a new state of the object can help, and that is an event.
             warn!(%error, "this Cluster cannot be read");
@@ -334,7 +336,7 @@ impl ClusterReconciler {
             let written =
                 self.write(&self.resource, key, Part::Main, cluster.as_written(), patch, guard).await?;
             version.clone_from(&written.metadata.resource_version);
-            self.clusters.remember(key, ClusterRecord::new(written));
+            self.clusters.remember(key, KnownCluster::new(written));
         }
         let mut failure = None;
         for adoption in &plan.adoptions {
@@ -418,7 +420,7 @@ impl ClusterReconciler {
             patch["metadata"] = json!({ "resourceVersion": version });
             let before = snapshot.cluster.as_written();
             let written = self.write(&self.resource, key, Part::Status, before, patch, guard).await?;
-            self.clusters.remember(key, ClusterRecord::new(written));
+            self.clusters.remember(key, KnownCluster::new(written));
         }
         self.tell(key, snapshot, events);
         Ok(())
@@ -476,7 +478,7 @@ impl ClusterReconciler {
     ///
     /// The Cluster comes last: it is what others write to all the time, and the next write is guarded by its version.
     async fn refresh(&self, key: &ObjectKey) -> Result<(), ClusterError> {
-        let known = self.clusters.get(key).map(|cluster| cluster.spec.clone()).unwrap_or_default();
+        let known = self.clusters.get(key).map(|cluster| cluster.bare().spec.clone()).unwrap_or_default();
         for reference in [known.infrastructure_ref, known.control_plane_ref].iter().flatten() {
             let Some(resource) = self.resolver.resource_of(reference) else {
                 continue;
@@ -487,8 +489,8 @@ impl ClusterReconciler {
             }
         }
         if let Some(cluster) = self.writer.read(&self.resource, key).await? {
-            let cluster = ClusterRecord::new(cluster);
-            self.index.update(key, Some(&cluster));
+            let cluster = KnownCluster::new(cluster);
+            self.index.update(key, Some(cluster.bare()));
             self.clusters.remember(key, cluster);
         }
         Ok(())

@@ -37,6 +37,7 @@ use self::{
 };
 use crate::{
     connection::secrets::{Content, SecretRecord, secret_of},
+    known::KnownCluster,
     snapshot::ClusterRecord,
 };
 
@@ -187,7 +188,7 @@ impl Kubeconfigs {
 
 /// Makes kubeconfigs.
 pub(crate) struct Keeper {
-    pub(crate) clusters: Cache<ClusterRecord>,
+    pub(crate) clusters: Cache<KnownCluster>,
     pub(crate) secrets: Cache<SecretRecord>,
     pub(crate) secrets_watch: Arc<WatchHandle>,
     pub(crate) kubeconfigs: Arc<Kubeconfigs>,
@@ -199,18 +200,19 @@ impl Reconciler for Keeper {
     type Error = WriteError;
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Next, WriteError> {
-        let Some(cluster) = self.clusters.get(key) else {
+        let Some(known) = self.clusters.get(key) else {
             return Ok(Next::Settled);
         };
-        let Some(wish) = Wish::of(&cluster).filter(|_| self.secrets_watch.was_synced()) else {
+        let cluster = known.bare();
+        let Some(wish) = Wish::of(cluster).filter(|_| self.secrets_watch.was_synced()) else {
             return Ok(Next::Settled);
         };
         match self.secrets.get(&secret_of(key, secret::KUBECONFIG)) {
             Some(record) => {
                 self.kubeconfigs.looks(key, false);
-                self.keep(key, &cluster, &wish, &record).await
+                self.keep(key, cluster, &wish, &record).await
             }
-            None => self.provide(key, &cluster, &wish).await,
+            None => self.provide(key, cluster, &wish).await,
         }
     }
 

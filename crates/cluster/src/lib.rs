@@ -15,6 +15,7 @@ mod deletion;
 pub mod descendants;
 mod foreign;
 mod index;
+mod known;
 mod kubeconfig;
 mod machines;
 mod ownership;

@@ -22,10 +22,7 @@ use std::{
     time::Duration,
 };
 
-use capstan_api::{
-    conditions,
-    names::{label, secret},
-};
+use capstan_api::names::{label, secret};
 use capstan_runtime::{
     ObjectKey,
     cache::Cache,
@@ -51,8 +48,8 @@ use self::{
     secrets::{Content, SecretRecord, cluster_of, secret_of},
 };
 use crate::{
+    known::KnownCluster,
     kubeconfig::{Keeper, Kubeconfigs},
-    snapshot::ClusterRecord,
 };
 
 /// How many kubeconfigs are made at the same time.
@@ -104,7 +101,7 @@ pub struct Connections {
 
 struct Shared {
     options: ConnectionOptions,
-    clusters: Cache<ClusterRecord>,
+    clusters: Cache<KnownCluster>,
     secrets: Cache<SecretRecord>,
     secrets_watch: OnceLock<Arc<WatchHandle>>,
     accessors: Mutex<HashMap<ObjectKey, Accessor>>,
@@ -151,7 +148,7 @@ struct Connected {
 pub(crate) fn register(
     manager: &mut Manager,
     options: ConnectionOptions,
-    clusters: &Cache<ClusterRecord>,
+    clusters: &Cache<KnownCluster>,
     readers: &Arc<Queue<ObjectKey>>,
     recorder: Recorder,
 ) -> Connections {
@@ -260,8 +257,9 @@ impl Shared {
             Nothing,
         }
         let cluster = self.clusters.get(key);
-        self.kubeconfigs.observe(key, cluster.as_deref());
-        let wanted = cluster.filter(|cluster| cluster.was_provisioned()).and_then(|_| self.kubeconfig(key));
+        self.kubeconfigs.observe(key, cluster.as_deref().map(KnownCluster::bare));
+        let wanted =
+            cluster.filter(|cluster| cluster.bare().was_provisioned()).and_then(|_| self.kubeconfig(key));
         let step = {
             let mut accessors = self.accessors();
             match (wanted, accessors.get(key)) {
@@ -504,9 +502,8 @@ impl Listener<SecretRecord> for SecretListener {
             return;
         }
         for key in self.0.clusters.keys() {
-            let said_good =
-                |cluster: Arc<ClusterRecord>| conditions::is_true(&cluster.status.conditions, CONDITION);
-            if self.0.clusters.get(&key).is_some_and(said_good) && self.0.kubeconfig(&key).is_none() {
+            let said_good = self.0.clusters.get(&key).is_some_and(|cluster| cluster.says_connected());
+            if said_good && self.0.kubeconfig(&key).is_none() {
                 self.0.readers.add(key);
             }
         }

@@ -522,10 +522,7 @@ fn what_cannot_be_read_holds_a_deletion() {
     let plan = world.plan();
     assert!(plan.deletions.is_empty() && plan.release.is_none());
     world.apply(&plan);
-    assert_eq!(
-        world.condition("Deleting"),
-        ("True", "InternalError", "Cannot read Machines: forbidden")
-    );
+    assert_eq!(world.condition("Deleting"), ("True", "InternalError", "Cannot read Machines: forbidden"));
     assert_eq!(
         world.condition("WorkersAvailable"),
         ("Unknown", "InternalError", "Cannot read Machines: forbidden")
