@@ -124,16 +124,18 @@ fn rules() -> Value {
     let providers = json!({
         "apiGroups": ["bootstrap.cluster.x-k8s.io", "controlplane.cluster.x-k8s.io", "infrastructure.cluster.x-k8s.io"],
         "resources": ["*"],
-        "verbs": ["create", "delete", "get", "list", "patch", "update", "watch"],
+        "verbs": ["delete", "get", "list", "patch", "watch"],
     });
     let machines = ["machinedeployments", "machinepools", "machines", "machinesets"];
     json!([
-        rule("cluster.x-k8s.io", &["clusters"], &["get", "list", "watch", "patch", "update"]),
-        rule("cluster.x-k8s.io", &["clusters/finalizers", "clusters/status"], &["get", "patch", "update"]),
+        rule("cluster.x-k8s.io", &["clusters"], &["get", "list", "watch", "patch"]),
+        rule("cluster.x-k8s.io", &["clusters/status"], &["patch"]),
+        // For owner references that block, where the API server asks for it.
+        rule("cluster.x-k8s.io", &["clusters/finalizers"], &["update"]),
         rule("cluster.x-k8s.io", &machines, &["get", "list", "watch", "delete"]),
-        rule("cluster.x-k8s.io", &["clusterclasses", "machinehealthchecks"], &READ),
+        rule("cluster.x-k8s.io", &["clusterclasses"], &READ),
         providers,
-        // Kubeconfigs of Clusters, and the authorities that they are made from.
+        // Kubeconfigs of Clusters, and the authorities that they are made from. A rule cannot ask for a label.
         rule("", &["secrets"], &["get", "list", "watch", "create", "patch"]),
         rule("", &["events"], &["create", "patch"]),
         rule("apiextensions.k8s.io", &["customresourcedefinitions"], &READ),

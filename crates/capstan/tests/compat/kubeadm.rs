@@ -187,7 +187,8 @@ async fn create(story: &Story) {
     })
     .await;
     let uid = story.clusters().get("c").await.unwrap().uid().unwrap();
-    let [owner] = adopted.owner_references() else { panic!("{:?}", adopted.owner_references()) };
+    assert_eq!(adopted.owner_references().len(), 1, "{:?}", adopted.owner_references());
+    let owner = &adopted.owner_references()[0];
     assert_eq!(
         (owner.api_version.as_str(), owner.kind.as_str(), owner.name.as_str(), &owner.uid),
         ("cluster.x-k8s.io/v1beta2", "Cluster", "c", &uid)

@@ -1,8 +1,9 @@
 //! Our release, installed by upstream's clusterctl, and a manager that may do no more than its ServiceAccount.
 
+use capstan_api::{cluster::v1beta2::Cluster, conditions};
 use capstan_runtime::install::install_crds;
 use capstan_testkit::{
-    generic,
+    Story, generic,
     story::reference,
     wait::{self, LIMIT},
 };
@@ -16,7 +17,7 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Client, Resource, ResourceExt,
-    api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams},
+    api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
     core::{ApiResource, GroupVersionKind},
 };
 use serde::de::DeserializeOwned;
@@ -68,6 +69,79 @@ async fn check_installed(client: &Client) {
     assert_eq!(providers.get("cluster-api").await.unwrap().data["version"], VERSION);
 }
 
+/// An authority as kubeadm makes it.
+const OTHER_AUTHORITY: (&str, &str) = (
+    include_str!("../../../cluster/src/kubeconfig/testdata/rsa.crt"),
+    include_str!("../../../cluster/src/kubeconfig/testdata/rsa-pkcs1.key"),
+);
+
+/// Cluster `c` gets a kubeconfig from its authority, and another one from another authority.
+async fn check_kubeconfig(story: &Story) {
+    let secrets: Api<Secret> = Api::namespaced(story.client.clone(), &story.namespace);
+    let authority =
+        |(certificate, key): (&str, &str)| json!({"stringData": {"tls.crt": certificate, "tls.key": key}});
+    let (certificate, key) = story.plane.authority();
+    let mut secret = authority((&certificate, &key));
+    secret["metadata"] = json!({"name": "c-ca", "labels": {"cluster.x-k8s.io/cluster-name": "c"}});
+    secrets.create(&PostParams::default(), &serde_json::from_value(secret).unwrap()).await.unwrap();
+    let first = wait::until_is(&secrets, "c-kubeconfig", "made", LIMIT, |_| true).await;
+    let other = Patch::Merge(authority(OTHER_AUTHORITY));
+    secrets.patch("c-ca", &PatchParams::default(), &other).await.unwrap();
+    wait::until_is(&secrets, "c-kubeconfig", "made anew", LIMIT, |it| {
+        it.uid() == first.uid() && it.data != first.data
+    })
+    .await;
+}
+
+/// Installs a kind of upstream's core group that takes anything.
+async fn install_core_kind(story: &Story, kind: &str, plural: &str) -> (Api<DynamicObject>, ApiResource) {
+    const GROUP: &str = "cluster.x-k8s.io";
+    let mut crd = generic::crd(kind, &[]);
+    crd.metadata.name = Some(format!("{plural}.{GROUP}"));
+    GROUP.clone_into(&mut crd.spec.group);
+    plural.clone_into(&mut crd.spec.names.plural);
+    install_crds(&story.client, &[crd], "story").await.unwrap();
+    let kind = GroupVersionKind::gvk(GROUP, generic::VERSION, kind);
+    let resource = ApiResource::from_gvk_with_plural(&kind, plural);
+    (Api::namespaced_with(story.client.clone(), &story.namespace, &resource), resource)
+}
+
+/// A Cluster hears what its class asks for.
+async fn check_class(story: &Story) {
+    let (classes, resource) = install_core_kind(story, "ClusterClass", "clusterclasses").await;
+    let class = json!({"spec": {"availabilityGates": [{"conditionType": "example.com/Gate"}]}});
+    let class = DynamicObject::new("class", &resource).data(class);
+    classes.create(&PostParams::default(), &class).await.unwrap();
+    let spec = json!({"topology": {"classRef": {"name": "class"}, "version": "v1.35.4"}});
+    create_when_served(&story.clusters(), &cluster("t", &spec)).await;
+    wait::until_is(&story.clusters(), "t", "waiting for its class's gate", LIMIT, |cluster| {
+        let conditions = cluster.status.clone().unwrap_or_default().conditions;
+        conditions::get(&conditions, "Available").is_some_and(|it| it.message.contains("example.com/Gate"))
+    })
+    .await;
+    story.clusters().delete("t", &DeleteParams::default()).await.unwrap();
+    wait::until_gone(&story.clusters(), "t", LIMIT).await;
+}
+
+/// One of each kind that makes Machines, and a Machine, all of them Cluster `c`'s.
+async fn create_machines(story: &Story, cluster: &Cluster) -> Vec<Api<DynamicObject>> {
+    let mut apis = Vec::new();
+    for kind in ["MachineDeployment", "MachineSet", "MachinePool", "Machine"] {
+        let (api, resource) = install_core_kind(story, kind, &format!("{}s", kind.to_lowercase())).await;
+        let mut object = DynamicObject::new("m", &resource);
+        object.labels_mut().insert("cluster.x-k8s.io/cluster-name".to_owned(), "c".to_owned());
+        object.owner_references_mut().push(cluster.owner_ref(&()).unwrap());
+        api.create(&PostParams::default(), &object).await.unwrap();
+        apis.push(api);
+    }
+    wait::until_is(&story.clusters(), "c", "with a worker", LIMIT, |cluster| {
+        let conditions = cluster.status.clone().unwrap_or_default().conditions;
+        conditions::get(&conditions, "WorkerMachinesReady").is_some_and(|it| it.message.contains("Machine m"))
+    })
+    .await;
+    apis
+}
+
 fn forbidden<T>(answer: Result<T, kube::Error>) -> bool {
     matches!(answer, Err(kube::Error::Api(status)) if status.code == 403)
 }
@@ -91,10 +165,16 @@ async fn clusterctl_installs_a_release_whose_rules_are_enough_and_no_more() {
     let spec = json!({"infrastructureRef": reference(kind, "c")});
     create_when_served(&story.clusters(), &cluster("c", &spec)).await;
     story.set_generic_status(kind, "c", json!({"initialization": {"provisioned": true}})).await;
-    story.until_phase("c", "Provisioned", LIMIT).await;
+    let provisioned = story.until_phase("c", "Provisioned", LIMIT).await;
+    check_kubeconfig(&story).await;
+    check_class(&story).await;
+    let machines = create_machines(&story, &provisioned).await;
     story.clusters().delete("c", &DeleteParams::default()).await.unwrap();
     wait::until_gone(&story.clusters(), "c", LIMIT).await;
     wait::until_gone(&story.generics(kind), "c", LIMIT).await;
+    for api in machines {
+        assert!(api.list(&ListParams::default()).await.unwrap().items.is_empty(), "{}", api.resource_url());
+    }
 
     // What is not needed is not allowed.
     let account = &manager.account;
