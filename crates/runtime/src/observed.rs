@@ -8,7 +8,7 @@ use k8s_openapi::{
 };
 use kube::core::{ApiResource, DynamicResourceScope, Resource};
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 
 /// The annotation in which kubectl keeps a copy of the whole object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -56,9 +56,18 @@ struct Wire {
     #[serde(default)]
     metadata: WireMetadata,
     #[serde(default)]
-    spec: Value,
+    spec: Option<Box<RawValue>>,
     #[serde(default)]
-    status: Value,
+    status: Option<Box<RawValue>>,
+}
+
+/// Each part is read by itself: one that is nested too deeply spoils neither the object nor the list that it is in.
+/// What stands for it has a type that no spec or status has, so that readers notice.
+fn read_part(part: Option<Box<RawValue>>) -> Value {
+    let read = |part: Box<RawValue>| {
+        serde_json::from_str(part.get()).unwrap_or_else(|error| Value::String(format!("unreadable: {error}")))
+    };
+    part.map_or(Value::Null, read)
 }
 
 #[derive(Default, Deserialize)]
@@ -103,7 +112,7 @@ impl From<WireMetadata> for ObjectMeta {
 impl<'de> Deserialize<'de> for Observed {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Wire { metadata, spec, status } = Wire::deserialize(deserializer)?;
-        Ok(Self { metadata: metadata.into(), spec, status })
+        Ok(Self { metadata: metadata.into(), spec: read_part(spec), status: read_part(status) })
     }
 }
 
@@ -208,6 +217,17 @@ mod tests {
             serde_json::from_value(json!({"metadata": {"name": "n"}, "spec": "text", "status": [1]}))
                 .unwrap();
         assert_eq!((object.spec, object.status), (json!("text"), json!([1])));
+    }
+
+    #[test]
+    fn nesting_without_end_spoils_only_itself() {
+        let deep = format!("{}1{}", "[".repeat(500), "]".repeat(500));
+        let text =
+            format!(r#"[{{"metadata": {{"name": "n"}}, "spec": {{"a": {deep}}}, "status": {{"b": 1}}}}]"#);
+        let objects: Vec<Observed> = serde_json::from_str(&text).unwrap();
+        assert_eq!(objects[0].metadata.name.as_deref(), Some("n"));
+        assert!(objects[0].spec.as_str().unwrap().contains("recursion limit"), "{}", objects[0].spec);
+        assert_eq!(objects[0].status, json!({"b": 1}));
     }
 
     #[test]

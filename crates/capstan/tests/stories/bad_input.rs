@@ -8,7 +8,7 @@ use capstan_testkit::{
 };
 use kube::{
     ResourceExt,
-    api::{Patch, PatchParams, PostParams},
+    api::{DynamicObject, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
 
@@ -145,4 +145,26 @@ async fn create_raw(story: &Story, name: &str, spec: &Value) -> Result<(), Strin
         .await
         .map(|it| assert_eq!(it.name_any(), name))
         .map_err(|error| error.to_string())
+}
+
+#[tokio::test]
+async fn nesting_without_end_harms_nobody_else() {
+    let story = Story::begin("deep").await;
+    let crd = generic::crd("DeepCluster", &[("v1beta2", "v1beta2")]);
+    install_crds(&story.client, &[crd], "story").await.unwrap();
+    let manager = story.manager(Which::Core);
+    let deep = (0..300).fold(json!(1), |inner, _| json!({ "a": inner }));
+    let object = DynamicObject::new("deep", &generic::resource("DeepCluster"));
+    let object = object.data(json!({"spec": { "deep": deep }}));
+    // The server takes it; this client cannot read the answer.
+    let answer = story.generics("DeepCluster").create(&PostParams::default(), &object).await;
+    assert!(matches!(answer, Err(kube::Error::SerdeError(_))), "{answer:?}");
+    story.create_cluster("odd", "DeepCluster", "deep").await;
+    let endpoint = json!({"controlPlaneEndpoint": {"host": "h", "port": 1}});
+    story.create_generic("DeepCluster", "plain", endpoint).await;
+    story.set_generic_status("DeepCluster", "plain", json!({"initialization": {"provisioned": true}})).await;
+    story.create_cluster("c", "DeepCluster", "plain").await;
+    story.until_phase("c", "Provisioned", LIMIT).await;
+    story.until_phase("odd", "Provisioning", LIMIT).await;
+    manager.stop().await;
 }
