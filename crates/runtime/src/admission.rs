@@ -18,8 +18,9 @@ use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 use tracing::{debug, info};
 
-/// The largest review that is read. The API server takes objects of 3 MiB at most, and sends the stored one along.
-const BODY_LIMIT: usize = 10 << 20;
+/// The largest review that is read. It holds the new object and the stored one, and JSON may write a byte of either
+/// as six: a stored object of 1 MiB can make a review of 12 MiB, and the API server takes objects of 3 MiB.
+const BODY_LIMIT: usize = 40 << 20;
 /// No object has a longer name; what has is answered without it.
 const LONGEST_NAME: usize = 253;
 /// The only form of review that is spoken here.

@@ -6,7 +6,7 @@ use capstan_api::contract::crd_name;
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Client, core::ApiResource};
-use tokio::{net::TcpListener, task::JoinSet};
+use tokio::{net::TcpListener, task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
@@ -25,7 +25,7 @@ use crate::{
     options::{ManagerOptions, OptionsError},
     queue::Queue,
     readiness::Readiness,
-    serve::{ListenError, listen, serve},
+    serve::{ListenError, listen, serve, within_budget},
     tls::{CertificateError, CertificateFolder, OwnCertificate, ServingCertificate},
     watch::{Listener, WatchHandle, WatchTarget, watch, watch_metadata, watch_secrets},
     webhook::Converters,
@@ -34,6 +34,9 @@ use crate::{
 
 /// How long what is at work may take once the process is told to stop.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
+/// How long webhooks behind a Service are served at least once the process is told to stop: it takes a moment until
+/// nobody is sent here any more.
+const LINGER: Duration = Duration::from_secs(2);
 
 /// A manager cannot start, or cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -70,6 +73,10 @@ pub struct Manager {
     admitters: Admitters,
     webhooks: Webhooks,
     stop: CancellationToken,
+    /// Ends the webhook server; cancelled once nothing is at work any more that may need it.
+    stop_webhooks: CancellationToken,
+    /// How long the webhook server goes on at least.
+    linger: Duration,
     /// Gives the Lease up; cancelled once nothing is at work any more.
     resign: CancellationToken,
     election: Option<BoxFuture<'static, Result<(), LeadershipLost>>>,
@@ -153,6 +160,8 @@ impl Manager {
             admitters: Admitters::default(),
             webhooks: Webhooks::Unset,
             stop,
+            stop_webhooks: CancellationToken::new(),
+            linger: Duration::ZERO,
             resign,
             election,
             background: Vec::new(),
@@ -312,7 +321,8 @@ impl Manager {
     /// Runs until the stop token is cancelled, leadership is lost, or a part breaks down.
     pub async fn run(mut self) -> Result<(), ManagerError> {
         let mut background = JoinSet::new();
-        self.start_servers(&mut background).await?;
+        let mut webhooks = JoinSet::new();
+        self.start_servers(&mut background, &mut webhooks).await?;
         for (name, part) in std::mem::take(&mut self.background) {
             background.spawn(async move {
                 part.await;
@@ -340,12 +350,14 @@ impl Manager {
                 // Servers and watches may end a moment before the token is looked at.
                 if self.stop.is_cancelled() { Ok(()) } else { Err(ManagerError::PartEnded(name)) }
             }
+            Some(_) = webhooks.join_next() => Err(ManagerError::PartEnded("the webhook server")),
         };
         if let Err(error) = &result {
             error!(%error, "stopping");
         } else {
             info!("stopping");
         }
+        let told = Instant::now();
         self.stop.cancel();
         let drained = tokio::time::timeout(STOP_LIMIT, async {
             while controllers.join_next().await.is_some() {}
@@ -355,11 +367,21 @@ impl Manager {
         if drained.await.is_err() {
             warn!(limit = ?STOP_LIMIT, "some reconciles did not end in time");
         }
+        // What was written last may have been a Cluster, about which the API server asks this very process.
+        if !webhooks.is_empty() {
+            tokio::time::sleep_until(told + self.linger).await;
+            self.stop_webhooks.cancel();
+            while webhooks.join_next().await.is_some() {}
+        }
         background.shutdown().await;
         result
     }
 
-    async fn start_servers(&mut self, tasks: &mut JoinSet<&'static str>) -> Result<(), ManagerError> {
+    async fn start_servers(
+        &mut self,
+        tasks: &mut JoinSet<&'static str>,
+        webhooks: &mut JoinSet<()>,
+    ) -> Result<(), ManagerError> {
         let off = |address: &str| address.is_empty() || address == "0";
         if !off(&self.options.health_addr) {
             let listener = listen("--health-addr", &self.options.health_addr).await?;
@@ -379,9 +401,9 @@ impl Manager {
         }
         if let Some((listener, serving)) = self.prepare_webhooks(tasks).await? {
             let converters = std::mem::take(&mut self.converters).router();
-            let router = converters.merge(std::mem::take(&mut self.admitters).router());
-            let run = serve(listener, router, Some(serving.server_config()?), self.stop.clone());
-            tasks.spawn(named("the webhook server", run));
+            let router = within_budget(converters.merge(std::mem::take(&mut self.admitters).router()));
+            let stop = self.stop_webhooks.clone();
+            webhooks.spawn(serve(listener, router, Some(serving.server_config()?), stop));
         }
         Ok(())
     }
@@ -395,7 +417,11 @@ impl Manager {
         let listen = || async move { listen("--webhook-port", &format!(":{port}")).await };
         let unwanted = port == 0 || (self.converters.is_empty() && self.admitters.is_empty());
         let folder = self.options.webhook_cert_dir.clone();
-        match (std::mem::replace(&mut self.webhooks, Webhooks::Unset), folder) {
+        let webhooks = std::mem::replace(&mut self.webhooks, Webhooks::Unset);
+        if matches!(webhooks, Webhooks::Kept(None, _)) {
+            self.linger = LINGER;
+        }
+        match (webhooks, folder) {
             (Webhooks::On(listener, own), _) => Ok(Some((listener, own.serving))),
             (Webhooks::Kept(Some(listener), identity), _) => {
                 Ok(Some((listener, self.keep_certificates(identity, tasks))))

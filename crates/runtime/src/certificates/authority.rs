@@ -23,6 +23,8 @@ const AUTHORITY_LIFETIME: SignedDuration = SignedDuration::from_hours(365 * 24);
 pub(super) const LEAF_LIFETIME: SignedDuration = SignedDuration::from_hours(7 * 24);
 /// Everything is valid since a while ago: the API server's clock may be behind ours.
 const BACKDATE: SignedDuration = SignedDuration::from_hours(1);
+/// The years within which an authority that was made here may begin and end.
+const SENSIBLE_YEARS: std::ops::Range<i16> = 2000..2200;
 
 /// Signs serving certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +35,8 @@ pub struct Authority {
     pub key: String,
     /// The last moment at which it is valid.
     pub not_after: Timestamp,
-    not_before: Timestamp,
+    /// The first moment at which it is valid.
+    pub not_before: Timestamp,
 }
 
 /// A serving certificate.
@@ -50,7 +53,7 @@ impl Authority {
     pub fn make(now: Timestamp) -> Result<Self, CertificateError> {
         let key = KeyPair::generate()?;
         let (not_before, not_after) =
-            (whole_seconds(now - BACKDATE), whole_seconds(now + AUTHORITY_LIFETIME));
+            (whole_seconds(before(now, BACKDATE)), whole_seconds(after(now, AUTHORITY_LIFETIME)));
         let certificate = parameters(not_before, not_after).self_signed(&key)?.pem();
         Ok(Self { certificate, key: key.serialize_pem(), not_after, not_before })
     }
@@ -61,6 +64,11 @@ impl Authority {
             .map_err(|error| format!("there is no certificate in PEM form: {error}"))?;
         let (not_before, not_after) =
             validity(&der).ok_or("the certificate does not say how long it is valid")?;
+        let is_sensible =
+            |moment: Timestamp| SENSIBLE_YEARS.contains(&jiff::tz::Offset::UTC.to_datetime(moment).year());
+        if !is_sensible(not_before) || !is_sensible(not_after) || not_after <= not_before {
+            return Err(format!("no authority is valid from {not_before} to {not_after}"));
+        }
         let text =
             |bytes: &[u8]| String::from_utf8(bytes.to_vec()).map_err(|_| "PEM is plain text".to_owned());
         let (certificate, key) = (text(certificate)?, text(key)?);
@@ -74,13 +82,14 @@ impl Authority {
     /// that may sign.
     fn prove(&self, der: &CertificateDer<'_>) -> Result<(), Box<dyn std::error::Error>> {
         let host = "proof.invalid";
-        let leaf = self.issue(&[host.to_owned()], self.not_before + BACKDATE)?;
+        let moment = after(self.not_before, BACKDATE);
+        let leaf = self.issue(&[host.to_owned()], moment)?;
         let leaf = CertificateDer::from_pem_slice(leaf.chain.as_bytes())?;
         let mut roots = RootCertStore::empty();
         roots.add(der.clone())?;
         let provider = Arc::new(ring::default_provider());
         let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build()?;
-        let moment = UnixTime::since_unix_epoch(since_epoch(self.not_before + BACKDATE));
+        let moment = UnixTime::since_unix_epoch(since_epoch(moment));
         verifier.verify_server_cert(&leaf, &[], &ServerName::try_from(host)?, &[], moment)?;
         Ok(())
     }
@@ -89,15 +98,15 @@ impl Authority {
     pub(super) fn issue(&self, names: &[String], now: Timestamp) -> Result<Leaf, CertificateError> {
         let issuer = Issuer::new(parameters(self.not_before, self.not_after), KeyPair::from_pem(&self.key)?);
         let key = KeyPair::generate()?;
-        let not_after = self.not_after.min(now + LEAF_LIFETIME);
+        let not_after = self.not_after.min(after(now, LEAF_LIFETIME));
         let mut leaf = CertificateParams::new(names.to_vec())?;
         leaf.distinguished_name.push(DnType::CommonName, "capstan webhooks");
         leaf.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         leaf.use_authority_key_identifier_extension = true;
-        set_validity(&mut leaf, now - BACKDATE, not_after);
+        set_validity(&mut leaf, before(now, BACKDATE), not_after);
         let chain = leaf.signed_by(&key, &issuer)?.pem();
-        let renew_at = now + now.duration_until(not_after) / 2;
+        let renew_at = after(now, now.duration_until(not_after) / 2);
         Ok(Leaf { chain, key: key.serialize_pem(), renew_at })
     }
 }
@@ -122,6 +131,16 @@ fn set_validity(certificate: &mut CertificateParams, not_before: Timestamp, not_
 
 fn since_epoch(moment: Timestamp) -> Duration {
     Duration::from_secs(u64::try_from(moment.as_second()).unwrap_or(0))
+}
+
+/// A later moment, or the last that there is: what is read may be anything, and `+` would panic.
+pub(super) fn after(moment: Timestamp, duration: SignedDuration) -> Timestamp {
+    moment.checked_add(duration).unwrap_or(Timestamp::MAX)
+}
+
+/// An earlier moment, or the first that there is.
+pub(super) fn before(moment: Timestamp, duration: SignedDuration) -> Timestamp {
+    moment.checked_sub(duration).unwrap_or(Timestamp::MIN)
 }
 
 /// Certificates know no fractions of a second.
@@ -165,6 +184,31 @@ mod tests {
         ] {
             let error = Authority::read(certificate, key).unwrap_err();
             assert!(error.contains(words), "{error}");
+        }
+    }
+
+    #[test]
+    fn no_authority_is_from_another_age() {
+        let of = |not_before: &str, not_after: &str| {
+            let key = KeyPair::generate().unwrap();
+            let (not_before, not_after) = (not_before.parse().unwrap(), not_after.parse().unwrap());
+            let certificate = parameters(not_before, not_after).self_signed(&key).unwrap().pem();
+            Authority::read(certificate.as_bytes(), key.serialize_pem().as_bytes())
+        };
+        assert!(of("2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z").is_ok());
+        for (not_before, not_after) in [
+            ("9999-12-30T00:00:00Z", "9999-12-30T21:00:00Z"),
+            ("2026-01-01T00:00:00Z", "9999-12-30T21:00:00Z"),
+            ("1975-01-01T00:00:00Z", "2027-01-01T00:00:00Z"),
+            ("2027-01-01T00:00:00Z", "2026-01-01T00:00:00Z"),
+        ] {
+            let error = of(not_before, not_after).unwrap_err();
+            assert!(error.contains("no authority is valid from"), "{error}");
+        }
+        // Nor does a strange clock bring the process down.
+        for moment in [Timestamp::MIN, Timestamp::MAX] {
+            let _ = Authority::make(moment);
+            let _ = Authority::make(now()).unwrap().issue(&["a.b.svc".to_owned()], moment);
         }
     }
 

@@ -37,8 +37,9 @@ use tokio::{sync::mpsc, time::Instant};
 use tracing::{debug, info, warn};
 
 use super::{
-    WebhookIdentity,
-    plan::{Step, Stored, apply, decide},
+    FIELD_MANAGER, WebhookIdentity,
+    plan::{Spread, Step, Stored, apply, decide},
+    quarrel::Quarrel,
     targets::{Target, TargetKind},
 };
 use crate::{
@@ -49,15 +50,16 @@ use crate::{
     tls::{CertificateError, ServingCertificate},
 };
 
-const FIELD_MANAGER: &str = "capstan-webhooks";
 /// API servers hear of a new bundle by a watch; this is how long they are given before something relies on it.
 const SETTLE: Duration = Duration::from_secs(5);
 /// A request that takes longer has failed.
 const REQUEST_LIMIT: Duration = Duration::from_secs(15);
 /// The wait after the first failure; it doubles with each further one.
 const FIRST_RETRY: Duration = Duration::from_millis(500);
-/// The longest wait after a failure.
+/// The longest wait after a failure, and the wait after a refusal: permissions may be given at any time.
 const LONGEST_RETRY: Duration = Duration::from_mins(1);
+/// What an API server says that is not up yet.
+const NOT_YET: &str = "not yet ready to handle request";
 /// How often others may be faster before it is left to the next try.
 const CONFLICT_TRIES: u32 = 5;
 /// Timers are cut to this: a machine may sleep, and its clock may be set.
@@ -102,12 +104,29 @@ struct State {
     held: Option<Stored>,
     /// The authority that signed what is being served, and when to renew that.
     leaf: Option<(String, Timestamp)>,
-    targets: BTreeMap<(TargetKind, String), Target>,
-    /// Targets that we are not allowed to write, in the state in which we were not.
-    refused: BTreeMap<(TargetKind, String), Target>,
+    targets: BTreeMap<TargetKey, Target>,
+    /// Targets that we were not allowed to write.
+    refused: BTreeMap<TargetKey, Refusal>,
+    /// What we wrote lately.
+    quarrels: BTreeMap<TargetKey, Quarrel>,
     listed: BTreeSet<Source>,
-    /// The bundle that all targets carry, and since when.
-    carried: Option<(String, Instant)>,
+    carried: Option<Carried>,
+}
+
+type TargetKey = (TargetKind, String);
+
+/// What the API server would not have, and when to ask again unless one of them changes before.
+struct Refusal {
+    target: Target,
+    bundle: String,
+    until: Instant,
+}
+
+/// A bundle that all targets carry which can be written, since when, and those that do not.
+struct Carried {
+    bundle: String,
+    lacking: Vec<TargetKey>,
+    since: Instant,
 }
 
 /// What the watch says of the Secret. It may be late.
@@ -280,6 +299,9 @@ impl Keeper {
     /// Puts right what is not; says when to look again even if nothing happens.
     async fn look(&mut self) -> Result<Option<Instant>, KeeperError> {
         let now = clock::now();
+        let State { targets, refused, quarrels, .. } = &mut self.state;
+        refused.retain(|key, _| targets.contains_key(key));
+        quarrels.retain(|key, _| targets.contains_key(key));
         // What was seen may be late. It is good enough to tell that all is well, and for nothing else.
         let believed = match &self.state.secret {
             Seen::NotYet => return Ok(None),
@@ -287,7 +309,7 @@ impl Keeper {
             Seen::Present(secret) => read(secret).ok(),
         };
         let idle = believed.as_ref().is_some_and(|stored| {
-            let waits = matches!(decide(stored, now, self.is_settled(stored)), Step::Wait(_));
+            let waits = matches!(decide(stored, now, self.spread(stored)), Step::Wait(_));
             waits && self.has_leaf_of(stored, now) && self.strays(&stored.bundle()).is_empty()
         });
         let stored = match believed {
@@ -296,7 +318,8 @@ impl Keeper {
         };
         let bundle = stored.bundle();
         self.note_carried(&bundle);
-        let (step, settled) = (decide(&stored, now, self.is_settled(&stored)), self.is_settled(&stored));
+        let spread = self.spread(&stored);
+        let step = decide(&stored, now, spread);
         self.state.held = Some(stored.clone());
         if self.all_listed() && self.strays(&bundle).is_empty() {
             self.gate.open();
@@ -305,10 +328,10 @@ impl Keeper {
             let names: Vec<_> = names.iter().map(|(kind, name)| format!("{} {name}", kind.name())).collect();
             self.gate.hold(&format!("not trusted yet by {}", names.join(", ")));
         }
-        Ok(Some(self.next_look(now, &stored, step, settled)))
+        Ok(Some(self.next_look(now, &stored, step, spread)))
     }
 
-    fn next_look(&self, now: Timestamp, stored: &Stored, step: Step, settled: bool) -> Instant {
+    fn next_look(&self, now: Timestamp, stored: &Stored, step: Step, spread: Spread) -> Instant {
         let after = |moment: Timestamp| Duration::try_from(now.duration_until(moment)).unwrap_or_default();
         let mut nap = LONGEST_NAP;
         // A step that became possible while the others were taken is taken at once.
@@ -317,10 +340,16 @@ impl Keeper {
             nap = nap.min(after(*renew_at));
         }
         if stored.next.is_some()
-            && !settled
-            && let Some((_, since)) = &self.state.carried
+            && spread == Spread::Growing
+            && let Some(carried) = &self.state.carried
         {
-            nap = nap.min((*since + SETTLE).saturating_duration_since(Instant::now()));
+            nap = nap.min((carried.since + SETTLE).saturating_duration_since(Instant::now()));
+        }
+        let bundle = stored.bundle();
+        for key in self.lacking(&bundle) {
+            if let Some(until) = self.left_until(&key, &bundle) {
+                nap = nap.min(until.saturating_duration_since(Instant::now()));
+            }
         }
         Instant::now() + nap
     }
@@ -375,7 +404,7 @@ impl Keeper {
             }
         };
         self.note_carried(&stored.bundle());
-        let step = decide(&stored, now, self.is_settled(&stored));
+        let step = decide(&stored, now, self.spread(&stored));
         if !matches!(step, Step::Wait(_)) {
             info!(?step, secret = %self.secret_name(), "changing the authority for the webhooks' certificates");
             stored = apply(step, stored, now)?;
@@ -424,6 +453,18 @@ impl Keeper {
             match outcome {
                 Outcome::Done(version) => {
                     info!(kind = kind.name(), name, "wrote the CA bundle");
+                    self.state.refused.remove(&key);
+                    if self.state.quarrels.entry(key.clone()).or_default().wrote(bundle, Instant::now()) {
+                        let words = format!(
+                            "{} keeps overwriting caBundle of the webhooks behind Service {}/{}, which this manager sets: let only one of the two do so; this manager waits longer each time from now on",
+                            target.rival(),
+                            self.us.namespace,
+                            self.us.service
+                        );
+                        warn!(kind = kind.name(), name, "{words}");
+                        let reference = target.reference(kind, &name);
+                        self.recorder.record(&reference, Severity::Warning, "WebhookBundleContested", words);
+                    }
                     if let Some(target) = self.state.targets.get_mut(&key) {
                         target.resource_version = version;
                         target.set(bundle);
@@ -432,7 +473,9 @@ impl Keeper {
                 Outcome::Overtaken => debug!(kind = kind.name(), name, "somebody else was faster"),
                 Outcome::Refused(reason) => {
                     warn!(error = %error(reason), "this webhook is not trusted by the API server");
-                    self.state.refused.insert(key.clone(), target.clone());
+                    let until = Instant::now() + LONGEST_RETRY;
+                    let refusal = Refusal { target: target.clone(), bundle: bundle.to_owned(), until };
+                    self.state.refused.insert(key.clone(), refusal);
                 }
                 Outcome::Failed(reason) => failure = Some(error(reason)),
             }
@@ -440,27 +483,58 @@ impl Keeper {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Targets that have another bundle, less those that cannot be helped.
-    fn strays(&self, bundle: &str) -> Vec<(TargetKind, String)> {
-        let stray = |(key, target): &(&(TargetKind, String), &Target)| {
-            !target.carries(bundle) && self.state.refused.get(*key) != Some(*target)
-        };
-        self.state.targets.iter().filter(stray).map(|(key, _)| key.clone()).collect()
+    /// Targets that have another bundle.
+    fn lacking(&self, bundle: &str) -> Vec<TargetKey> {
+        let targets = self.state.targets.iter();
+        targets.filter(|(_, target)| !target.carries(bundle)).map(|(key, _)| key.clone()).collect()
+    }
+
+    /// Targets that have another bundle and can be helped now.
+    fn strays(&self, bundle: &str) -> Vec<TargetKey> {
+        let lacking = self.lacking(bundle).into_iter();
+        lacking.filter(|key| self.left_until(key, bundle).is_none()).collect()
+    }
+
+    /// Until when a target is left as it is, because we may not write it or because somebody else does as well.
+    fn left_until(&self, key: &TargetKey, bundle: &str) -> Option<Instant> {
+        let now = Instant::now();
+        let refused = self.state.refused.get(key).filter(|it| {
+            it.until > now && it.bundle == bundle && self.state.targets.get(key) == Some(&it.target)
+        });
+        let paused = self.state.quarrels.get(key).and_then(|it| it.paused_until(bundle, now));
+        refused.map(|it| it.until).max(paused)
     }
 
     fn note_carried(&mut self, bundle: &str) {
         if !self.all_listed() || !self.strays(bundle).is_empty() {
             self.state.carried = None;
-        } else if self.state.carried.as_ref().is_none_or(|(known, _)| known != bundle) {
-            self.state.carried = Some((bundle.to_owned(), Instant::now()));
+            return;
+        }
+        let lacking = self.lacking(bundle);
+        let known = self.state.carried.as_ref();
+        if known.is_none_or(|known| known.bundle != bundle || known.lacking != lacking) {
+            let (bundle, since) = (bundle.to_owned(), Instant::now());
+            self.state.carried = Some(Carried { bundle, lacking, since });
         }
     }
 
-    fn is_settled(&self, stored: &Stored) -> bool {
+    fn spread(&self, stored: &Stored) -> Spread {
         let bundle = stored.bundle();
-        let since =
-            self.state.carried.as_ref().filter(|(known, _)| *known == bundle).map(|(_, since)| *since);
-        since.is_some_and(|since| since.elapsed() >= SETTLE) && self.strays(&bundle).is_empty()
+        match &self.state.carried {
+            Some(carried)
+                if carried.bundle == bundle
+                    && carried.since.elapsed() >= SETTLE
+                    && carried.lacking == self.lacking(&bundle)
+                    && self.strays(&bundle).is_empty() =>
+            {
+                if carried.lacking.is_empty() {
+                    Spread::Everywhere
+                } else {
+                    Spread::Possible
+                }
+            }
+            _ => Spread::Growing,
+        }
     }
 
     fn has_leaf_of(&self, stored: &Stored, now: Timestamp) -> bool {
@@ -556,6 +630,10 @@ async fn limited<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Ou
     match tokio::time::timeout(REQUEST_LIMIT, request).await {
         Ok(Ok(done)) => Outcome::Done(done),
         Ok(Err(kube::Error::Api(status))) if matches!(status.code, 404 | 409) => Outcome::Overtaken,
+        // An API server that has just started does not know anybody's permissions yet.
+        Ok(Err(kube::Error::Api(status))) if status.code == 403 && status.message.contains(NOT_YET) => {
+            Outcome::Failed(status.message.clone())
+        }
         Ok(Err(kube::Error::Api(status))) if matches!(status.code, 400 | 403 | 422) => {
             Outcome::Refused(status.message.clone())
         }

@@ -12,12 +12,16 @@
 mod authority;
 mod keeper;
 mod plan;
+mod quarrel;
 mod targets;
 mod validity;
 
 pub use authority::Authority;
 pub(crate) use keeper::Keeper;
-pub use plan::{Previous, Step, Stored, apply, decide};
+pub use plan::{Previous, Spread, Step, Stored, apply, decide};
+
+/// Under this name the Secret and the bundles are written.
+const FIELD_MANAGER: &str = "capstan-webhooks";
 
 /// Whose webhooks these are.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 
-use super::authority::{Authority, LEAF_LIFETIME};
+use super::authority::{Authority, LEAF_LIFETIME, after, before};
 use crate::tls::CertificateError;
 
 const CERTIFICATE: &str = "ca.crt";
@@ -20,6 +20,9 @@ const PREVIOUS_UNTIL: &str = "previous-until";
 const ROTATE_BEFORE: SignedDuration = SignedDuration::from_hours(90 * 24);
 /// A replica may take this long to hear of a promotion and to finish signing with the old authority.
 const HEARSAY: SignedDuration = SignedDuration::from_hours(1);
+
+/// An authority that begins later than this from now is none that a replica made, or its clock was wrong.
+const CLOCK_SKEW: SignedDuration = SignedDuration::from_hours(1);
 
 /// The contents of the Secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,18 +59,34 @@ pub enum Step {
     Replace,
 }
 
-/// Decides. `carried` says that everybody who must trust the successor is known to do so.
-pub fn decide(stored: &Stored, now: Timestamp, carried: bool) -> Step {
-    let lasts = |authority: &Authority| authority.not_after > now;
+/// By whom all that is in the Secret is trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spread {
+    /// Not by everybody yet.
+    Growing,
+    /// By everybody but those whom we cannot tell.
+    Possible,
+    /// By everybody.
+    Everywhere,
+}
+
+/// Decides.
+pub fn decide(stored: &Stored, now: Timestamp, spread: Spread) -> Step {
+    let lasts =
+        |authority: &Authority| authority.not_after > now && authority.not_before <= after(now, CLOCK_SKEW);
     if !lasts(&stored.active) {
         // Every call fails by now: there is nothing to be careful about.
         return if stored.next.as_ref().is_some_and(lasts) { Step::Promote } else { Step::Replace };
     }
     if let Some(next) = &stored.next {
+        let last_call = before(stored.active.not_after, LEAF_LIFETIME);
         return match () {
             () if !lasts(next) => Step::Introduce,
-            () if carried => Step::Promote,
-            () => Step::Wait(stored.active.not_after),
+            () if spread == Spread::Everywhere => Step::Promote,
+            () if spread == Spread::Growing => Step::Wait(stored.active.not_after),
+            // They lose us either way: with this step now, or when the old one ends. Until then they may be helped.
+            () if last_call <= now => Step::Promote,
+            () => Step::Wait(last_call),
         };
     }
     if let Some(previous) = &stored.previous {
@@ -77,7 +96,7 @@ pub fn decide(stored: &Stored, now: Timestamp, carried: bool) -> Step {
             Step::Wait(previous.until.min(stored.active.not_after))
         };
     }
-    let rotate_at = stored.active.not_after - ROTATE_BEFORE;
+    let rotate_at = before(stored.active.not_after, ROTATE_BEFORE);
     if rotate_at <= now { Step::Introduce } else { Step::Wait(rotate_at) }
 }
 
@@ -89,7 +108,7 @@ pub fn apply(step: Step, stored: Stored, now: Timestamp) -> Result<Stored, Certi
         Step::Promote => match stored.next {
             None => Stored { next: None, ..stored },
             Some(next) => {
-                let until = now + LEAF_LIFETIME + HEARSAY;
+                let until = after(now, LEAF_LIFETIME + HEARSAY);
                 let previous = Some(Previous { certificate: stored.active.certificate, until });
                 Stored { active: next, next: None, previous }
             }
@@ -164,7 +183,10 @@ fn is_certificate(pem: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{
+        Spread::{Everywhere, Growing, Possible},
+        *,
+    };
 
     fn start() -> Timestamp {
         "2026-01-01T00:00:00Z".parse().unwrap()
@@ -184,43 +206,59 @@ mod tests {
     fn the_life_of_an_authority() {
         let first = Stored::begin(start()).unwrap();
         let old = first.active.clone();
-        assert_eq!(decide(&first, start(), true), Step::Wait(days(275)));
-        assert_eq!(decide(&first, days(275), true), Step::Introduce);
+        assert_eq!(decide(&first, start(), Everywhere), Step::Wait(days(275)));
+        assert_eq!(decide(&first, days(275), Everywhere), Step::Introduce);
 
         let both = read(&apply(Step::Introduce, first, days(275)).unwrap());
         let new = both.next.clone().unwrap();
         assert_eq!(both.active, old, "the new one does not sign yet");
         assert_eq!(both.bundle(), format!("{}{}", old.certificate, new.certificate));
-        assert_eq!(decide(&both, days(275), false), Step::Wait(days(365)), "somebody does not trust it yet");
-        assert_eq!(decide(&both, days(275), true), Step::Promote);
+        assert_eq!(
+            decide(&both, days(275), Growing),
+            Step::Wait(days(365)),
+            "somebody does not trust it yet"
+        );
+        assert_eq!(decide(&both, days(275), Everywhere), Step::Promote);
+        // Whom we may not tell is not left behind before the old one is about to end.
+        assert_eq!(decide(&both, days(275), Possible), Step::Wait(days(358)));
+        assert_eq!(decide(&both, days(358), Possible), Step::Promote);
+        assert_eq!(decide(&both, days(358), Growing), Step::Wait(days(365)), "seconds matter more than days");
 
         let promoted = read(&apply(Step::Promote, both, days(276)).unwrap());
         assert_eq!((&promoted.active, &promoted.next), (&new, &None));
         assert_eq!(promoted.bundle(), format!("{}{}", new.certificate, old.certificate));
         let until = days(283) + SignedDuration::from_hours(1);
         assert_eq!(
-            decide(&promoted, days(276), true),
+            decide(&promoted, days(276), Everywhere),
             Step::Wait(until),
             "what the old one signed lives a week"
         );
-        assert_eq!(decide(&promoted, until, false), Step::Retire);
+        assert_eq!(decide(&promoted, until, Growing), Step::Retire);
 
         let retired = read(&apply(Step::Retire, promoted, until).unwrap());
         assert_eq!(retired.bundle(), new.certificate);
-        assert_eq!(decide(&retired, until, true), Step::Wait(days(275 + 275)));
+        assert_eq!(decide(&retired, until, Everywhere), Step::Wait(days(275 + 275)));
     }
 
     #[test]
     fn what_nobody_trusts_is_replaced_without_ado() {
         let first = Stored::begin(start()).unwrap();
-        assert_eq!(decide(&first, days(365), true), Step::Replace);
+        assert_eq!(decide(&first, days(365), Everywhere), Step::Replace);
         let replaced = apply(Step::Replace, first.clone(), days(366)).unwrap();
-        assert_eq!(decide(&replaced, days(366), false), Step::Wait(days(366 + 275)));
+        assert_eq!(decide(&replaced, days(366), Growing), Step::Wait(days(366 + 275)));
         let both = apply(Step::Introduce, first.clone(), days(300)).unwrap();
-        assert_eq!(decide(&both, days(365), false), Step::Promote, "the successor is at hand");
-        assert_eq!(decide(&both, days(700), false), Step::Replace);
+        assert_eq!(decide(&both, days(365), Growing), Step::Promote, "the successor is at hand");
+        assert_eq!(decide(&both, days(700), Growing), Step::Replace);
+        // A certificate from the future is trusted by nobody, either.
+        let hour = SignedDuration::from_hours(1);
+        assert_eq!(decide(&first, start() - hour * 2, Growing), Step::Wait(days(275)));
+        assert_eq!(decide(&first, start() - hour * 3, Growing), Step::Replace);
         let stale = Stored { next: Some(first.active), ..replaced };
-        assert_eq!(decide(&stale, days(367), true), Step::Introduce, "a successor that is past its time");
+        assert_eq!(
+            decide(&stale, days(367), Everywhere),
+            Step::Introduce,
+            "a successor that is past its time"
+        );
     }
 
     #[test]
@@ -229,7 +267,7 @@ mod tests {
         let until = days(280);
         let previous = Some(Previous { certificate: first.active.certificate.clone(), until });
         let stored = Stored { previous, ..first };
-        assert_eq!(decide(&stored, days(276), true), Step::Wait(until), "one change after the other");
+        assert_eq!(decide(&stored, days(276), Everywhere), Step::Wait(until), "one change after the other");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The objects by which API servers know whom to trust.
 
+use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::{
     ByteString,
     api::admissionregistration::v1::{
@@ -9,7 +10,7 @@ use k8s_openapi::{
 use kube::api::{DynamicObject, ObjectMeta};
 use serde_json::{Value, json};
 
-use super::WebhookIdentity;
+use super::{FIELD_MANAGER, WebhookIdentity};
 
 /// By these cert-manager is asked for a bundle. An object that came from somebody who used it may have one still: two
 /// that write the same field would do so for ever, and what the webhooks really show is ours.
@@ -28,6 +29,13 @@ pub(super) enum TargetKind {
 }
 
 impl TargetKind {
+    fn api_version(self) -> &'static str {
+        match self {
+            Self::Definition => "apiextensions.k8s.io/v1",
+            Self::Mutating | Self::Validating => "admissionregistration.k8s.io/v1",
+        }
+    }
+
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Definition => "CustomResourceDefinition",
@@ -41,6 +49,9 @@ impl TargetKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) resource_version: Option<String>,
+    uid: Option<String>,
+    /// Who besides us wrote a bundle of ours last, as far as the API server knows.
+    rivals: Vec<String>,
     /// Annotations that ask somebody else for a bundle.
     injectors: Vec<&'static str>,
     /// The webhooks that are ours, by name, each with its bundle. A CRD's only one has no name.
@@ -52,13 +63,13 @@ impl Target {
     pub(super) fn of_definition(crd: &DynamicObject, us: &WebhookIdentity) -> Option<Self> {
         let config = crd.data.pointer("/spec/conversion/webhook/clientConfig")?;
         let config: WebhookClientConfig = serde_json::from_value(config.clone()).ok()?;
-        Self::new(&crd.metadata, [(String::new(), &config)], us)
+        Self::new(TargetKind::Definition, &crd.metadata, [(String::new(), &config)], us)
     }
 
     /// A configuration, if any of its webhooks is ours.
     pub(super) fn of_mutating(object: &MutatingWebhookConfiguration, us: &WebhookIdentity) -> Option<Self> {
         let webhooks = object.webhooks.iter().flatten().map(|it| (it.name.clone(), &it.client_config));
-        Self::new(&object.metadata, webhooks, us)
+        Self::new(TargetKind::Mutating, &object.metadata, webhooks, us)
     }
 
     /// A configuration, if any of its webhooks is ours.
@@ -67,10 +78,11 @@ impl Target {
         us: &WebhookIdentity,
     ) -> Option<Self> {
         let webhooks = object.webhooks.iter().flatten().map(|it| (it.name.clone(), &it.client_config));
-        Self::new(&object.metadata, webhooks, us)
+        Self::new(TargetKind::Validating, &object.metadata, webhooks, us)
     }
 
     fn new<'a>(
+        kind: TargetKind,
         metadata: &ObjectMeta,
         webhooks: impl IntoIterator<Item = (String, &'a WebhookClientConfig)>,
         us: &WebhookIdentity,
@@ -88,8 +100,25 @@ impl Target {
         let annotations = metadata.annotations.as_ref();
         let annotated = |name: &&str| annotations.is_some_and(|it| it.contains_key(*name));
         let injectors = INJECTORS.into_iter().filter(annotated).collect();
-        let resource_version = metadata.resource_version.clone();
-        (!webhooks.is_empty()).then_some(Self { resource_version, injectors, webhooks })
+        let (resource_version, uid) = (metadata.resource_version.clone(), metadata.uid.clone());
+        let rivals = rivals(kind, metadata, &webhooks);
+        (!webhooks.is_empty()).then_some(Self { resource_version, uid, rivals, injectors, webhooks })
+    }
+
+    /// Who writes what we write, in words.
+    pub(super) fn rival(&self) -> String {
+        if self.rivals.is_empty() { "somebody".to_owned() } else { self.rivals.join(" and ") }
+    }
+
+    /// What an event about this object refers to.
+    pub(super) fn reference(&self, kind: TargetKind, name: &str) -> ObjectReference {
+        ObjectReference {
+            api_version: Some(kind.api_version().to_owned()),
+            kind: Some(kind.name().to_owned()),
+            name: Some(name.to_owned()),
+            uid: self.uid.clone(),
+            ..ObjectReference::default()
+        }
     }
 
     /// Whether every webhook of ours has this bundle, and nobody is asked for another.
@@ -100,6 +129,7 @@ impl Target {
     /// The same with this bundle everywhere, as far as it is known here.
     pub(super) fn set(&mut self, bundle: &str) {
         self.injectors.clear();
+        self.rivals.clear();
         for (_, found) in &mut self.webhooks {
             *found = bundle.as_bytes().to_vec();
         }
@@ -123,6 +153,30 @@ impl Target {
         }
         patch
     }
+}
+
+/// The field managers of our webhooks' bundles, less ourselves.
+fn rivals(kind: TargetKind, metadata: &ObjectMeta, webhooks: &[(String, Vec<u8>)]) -> Vec<String> {
+    let owns = |fields: &Value| {
+        webhooks.iter().any(|(name, _)| {
+            let config = if kind == TargetKind::Definition {
+                fields.pointer("/f:spec/f:conversion/f:webhook/f:clientConfig")
+            } else {
+                let key = format!("k:{}", json!({ "name": name }));
+                fields.get("f:webhooks").and_then(|it| it.get(&key)?.get("f:clientConfig"))
+            };
+            config.is_some_and(|it| it.get("f:caBundle").is_some())
+        })
+    };
+    let entries = metadata.managed_fields.iter().flatten();
+    let mut names: Vec<_> = entries
+        .filter(|entry| entry.fields_v1.as_ref().is_some_and(|it| owns(&it.0)))
+        .filter_map(|entry| entry.manager.clone())
+        .filter(|manager| manager != FIELD_MANAGER)
+        .collect();
+    names.sort();
+    names.dedup();
+    names
 }
 
 #[cfg(test)]
@@ -184,6 +238,36 @@ mod tests {
         assert_eq!(patch["metadata"], json!({"resourceVersion": "7", "annotations": {INJECTORS[0]: null}}));
         target.set("ours");
         assert!(target.carries("ours"));
+    }
+
+    #[test]
+    fn who_else_writes_the_bundle_is_named() {
+        let entry = |manager: &str, fields: Value| json!({"manager": manager, "operation": "Update", "fieldsV1": fields});
+        let bundle = json!({"f:clientConfig": {"f:caBundle": {}}});
+        let crd = json!({
+            "metadata": {"name": "c", "managedFields": [
+                entry(FIELD_MANAGER, json!({"f:spec": {"f:conversion": {"f:webhook": bundle}}})),
+                entry("rival", json!({"f:spec": {"f:conversion": {"f:webhook": bundle}}})),
+                entry("maker", json!({"f:spec": {"f:conversion": {"f:strategy": {}}}})),
+            ]},
+            "spec": {"conversion": {"webhook": {"clientConfig": config("n", "s", None)}}},
+        });
+        let mut target = Target::of_definition(&serde_json::from_value(crd).unwrap(), &us()).unwrap();
+        assert_eq!(target.rival(), "rival");
+        target.set("ours");
+        assert_eq!(target.rival(), "somebody");
+
+        let webhook = |name: &str, service: &str| json!({"name": name, "clientConfig": config("n", service, None), "sideEffects": "None", "admissionReviewVersions": ["v1"]});
+        let object = json!({
+            "metadata": {"name": "m", "managedFields": [
+                entry("one", json!({"f:webhooks": {"k:{\"name\":\"a\"}": bundle}})),
+                entry("other", json!({"f:webhooks": {"k:{\"name\":\"b\"}": bundle}})),
+            ]},
+            "webhooks": [webhook("a", "s"), webhook("b", "theirs")],
+        });
+        let target = Target::of_mutating(&serde_json::from_value(object).unwrap(), &us()).unwrap();
+        assert_eq!(target.rival(), "one", "what they do to their own webhooks is their business");
+        assert_eq!(target.reference(TargetKind::Mutating, "m").name.as_deref(), Some("m"));
     }
 
     #[test]

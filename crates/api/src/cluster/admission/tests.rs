@@ -257,19 +257,19 @@ fn change_rules() {
                 "spec.topology.version: Invalid value: \"v1.30.0\": cannot be decreased from v1.30.1".into(),
             ),
         ),
+        (version("v1.30.5"), version("v1.32.0"), None, None),
+        (version("v1.30.5"), version("v2.0.0"), None, None),
         (
-            version("v1.30.5"),
-            version("v1.32.0"),
+            json!({"topology": {"classRef": {"namespace": "n"}, "version": "v1.30.0"}}),
+            json!({"topology": {"classRef": {"namespace": "n"}, "version": "v1.30.0"}, "paused": true}),
             None,
-            Some(
-                "spec.topology.version: Invalid value: \"v1.32.0\": cannot be increased from v1.30.5".into(),
-            ),
+            None,
         ),
         (
-            version("v1.30.5"),
-            version("v2.0.0"),
+            json!({"topology": {"classRef": {"namespace": "n"}, "version": "v1.30.0"}}),
+            json!({"topology": topology()}),
             None,
-            Some("spec.topology.version: Invalid value: \"v2.0.0\": cannot be increased".into()),
+            Some("spec.topology.classRef: Forbidden: cannot be set".into()),
         ),
         (version("v1.30.5"), version("v1.40.0"), note(annotation::UNSAFE_UPDATE_VERSION), None),
         (version("rubbish"), version("v1.40.0"), None, None),
@@ -283,6 +283,19 @@ fn change_rules() {
         if let Some(expected) = expected {
             assert!(found[0].starts_with(&expected), "{old} -> {new}: {found:?}");
         }
+    }
+    for (from, to, skips) in [
+        ("v1.30.5", "v1.31.9", false),
+        ("v1.30.5", "v1.32.0", true),
+        ("v1.30.5", "v1.32.0-rc.1", true),
+        ("v1.30.5", "v2.0.0", true),
+    ] {
+        let verdict = validate(&cluster(version(to)), Some(&cluster(version(from))));
+        assert_eq!(
+            verdict.warnings.iter().any(|it| it.contains("skips minor versions")),
+            skips,
+            "{verdict:?}"
+        );
     }
     let mut bypassed = cluster(version("v1.40.0"));
     bypassed["metadata"]["annotations"] = json!({annotation::UNSAFE_UPDATE_VERSION: ""});
@@ -401,6 +414,9 @@ fn anything() -> impl Strategy<Value = Value> {
         "rollingUpdate",
         "maxSurge",
         "replicas",
+        "namespace",
+        "controlPlaneRef",
+        "deletionTimestamp",
     ]);
     leaf.prop_recursive(6, 64, 6, move |inner| {
         prop_oneof![
@@ -411,7 +427,24 @@ fn anything() -> impl Strategy<Value = Value> {
     })
 }
 
+/// A Cluster whose topology has any class and version.
+fn any_topology() -> impl Strategy<Value = Value> {
+    (anything(), anything(), anything(), anything()).prop_map(|(name, namespace, version, workers)| {
+        cluster(json!({"topology": {
+            "classRef": {"name": name, "namespace": namespace}, "version": version, "workers": workers,
+        }}))
+    })
+}
+
 proptest! {
+    #[test]
+    fn a_topology_that_is_stored_can_be_stored_again(stored in any_topology(), paused: bool) {
+        let mut new = stored.clone();
+        new["spec"]["paused"] = json!(paused);
+        let again = validate(&new, Some(&stored));
+        prop_assert!(again.errors.is_empty(), "{:?}", again.errors);
+    }
+
     #[test]
     fn no_object_is_too_strange_to_be_judged(new in anything(), old in anything()) {
         default(&new, Some(&old));

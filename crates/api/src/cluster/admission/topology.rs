@@ -173,7 +173,8 @@ pub(super) fn check_change(cluster: &Field<'_>, new: &Field<'_>, old: &Field<'_>
     let bypassed = |name: &str| annotations.value.get(name).is_some();
     if old.descend("classRef.name").is_blank() {
         let class = new.child("classRef");
-        if !class.is_blank() && !bypassed(annotation::UNSAFE_UPDATE_CLASS) {
+        let is_changed = class.value != old.child("classRef").value;
+        if !class.is_blank() && is_changed && !bypassed(annotation::UNSAFE_UPDATE_CLASS) {
             let detail = "cannot be set on a Cluster that was made without a class";
             verdict.errors.forbidden(class.path, detail);
         }
@@ -196,8 +197,11 @@ pub(super) fn check_change(cluster: &Field<'_>, new: &Field<'_>, old: &Field<'_>
             let detail = format!("cannot be decreased from v{from} to v{to}");
             verdict.errors.invalid(&version.path, version.value, detail);
         } else if to >= too_far {
-            let detail = format!("cannot be increased from v{from} to v{to}: go one minor version at a time");
-            verdict.errors.invalid(&version.path, version.value, detail);
+            // A ClusterClass may say that minors can be skipped, and classes are not looked at here.
+            verdict.warnings.push(format!(
+                "{}: v{from} to v{to} skips minor versions, which only a ClusterClass with kubernetesVersions plans for",
+                version.path
+            ));
         }
     }
 }
