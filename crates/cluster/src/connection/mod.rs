@@ -308,7 +308,7 @@ impl Shared {
         let lasting = |words: String| {
             AttemptError::lasting(format!("Secret {name}: key {} {words}", secret::VALUE_KEY))
         };
-        let config = access::read(text).await.map_err(|words| lasting(format!("cannot be used: {words}")))?;
+        let config = access::read(text).map_err(|words| lasting(format!("cannot be used: {words}")))?;
         let address: Arc<str> = access::address(&config).into();
         let options = ClientOptions {
             qps: self.options.client_qps,
