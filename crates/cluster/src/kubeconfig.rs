@@ -105,21 +105,27 @@ impl Kubeconfigs {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in what a Cluster is now.
-    pub(crate) fn observe(&self, key: &ObjectKey, cluster: Option<&ClusterRecord>) {
+    /// Takes in what a Cluster is now, and whether its connection is in trouble: while it was paused, nobody was told.
+    pub(crate) fn observe(
+        &self,
+        key: &ObjectKey,
+        cluster: Option<&ClusterRecord>,
+        is_connection_troubled: impl FnOnce() -> bool,
+    ) {
         let wish = cluster.and_then(Wish::of);
         let mut kept = self.kept();
         match (wish, kept.get_mut(key)) {
             (None, None) => return,
             (None, Some(_)) => {
                 kept.remove(key);
-                self.looks(key, false);
+                self.stops_looking(key);
                 return;
             }
             (Some(wish), Some(keeping)) if keeping.wish == wish => return,
             (Some(wish), Some(keeping)) => keeping.wish = wish,
             (Some(wish), None) => {
-                let keeping = Keeping { wish, trouble: None, is_connection_troubled: false };
+                let keeping =
+                    Keeping { wish, trouble: None, is_connection_troubled: is_connection_troubled() };
                 kept.insert(key.clone(), keeping);
             }
         }
@@ -170,19 +176,31 @@ impl Kubeconfigs {
 
     /// Notes that a Cluster looks for its authority; says when it should do so if it has not looked yet.
     fn begins_to_look(&self, key: &ObjectKey) -> Option<Duration> {
-        let mut looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
-        looking.insert(key.clone()).then(|| first_look(looking.len()))
+        let (is_new, who_look) = self.notes_look(key);
+        is_new.then(|| first_look(who_look))
     }
 
-    /// Notes whether a Cluster looks for its authority, and says how often it should.
-    fn looks(&self, key: &ObjectKey, looks: bool) -> Duration {
-        let mut looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
-        if looks {
-            looking.insert(key.clone());
-        } else {
-            looking.remove(key);
-        }
-        look_period(looking.len())
+    /// Notes that a Cluster looks for its authority, and says how often it should.
+    fn looks(&self, key: &ObjectKey) -> Duration {
+        look_period(self.notes_look(key).1)
+    }
+
+    /// Whether that is news, and how many look. Those that have gone meanwhile are not noted: nobody would strike them
+    /// off.
+    fn notes_look(&self, key: &ObjectKey) -> (bool, usize) {
+        let kept = self.kept();
+        let mut looking = self.looking();
+        let is_new = !kept.contains_key(key) || looking.insert(key.clone());
+        (is_new, looking.len())
+    }
+
+    fn stops_looking(&self, key: &ObjectKey) {
+        self.looking().remove(key);
+    }
+
+    /// To be locked after `kept` where both are.
+    fn looking(&self) -> MutexGuard<'_, HashSet<ObjectKey>> {
+        self.looking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -207,13 +225,20 @@ impl Reconciler for Keeper {
         let Some(wish) = Wish::of(cluster).filter(|_| self.secrets_watch.was_synced()) else {
             return Ok(Next::Settled);
         };
-        match self.secrets.get(&secret_of(key, secret::KUBECONFIG)) {
+        let result = match self.secrets.get(&secret_of(key, secret::KUBECONFIG)) {
             Some(record) => {
-                self.kubeconfigs.looks(key, false);
+                self.kubeconfigs.stops_looking(key);
                 self.keep(key, cluster, &wish, &record).await
             }
             None => self.provide(key, cluster, &wish).await,
+        };
+        // A quota, a policy or a missing right does not pass by itself: somebody must be told.
+        if let Err(error) = &result
+            && error.lasting_refusal().is_some()
+        {
+            self.complain(key, cluster, &format!("no kubeconfig can be made: {error}"));
         }
+        result
     }
 
     fn is_noteworthy(&self, error: &WriteError) -> bool {
@@ -239,11 +264,14 @@ impl Keeper {
         let Some(found) = self.writer.read_secret(&ca).await? else {
             // Nobody has to have one: this is no trouble.
             self.kubeconfigs.say(key, None);
-            return Ok(Next::Again(self.kubeconfigs.looks(key, true)));
+            return Ok(Next::Again(self.kubeconfigs.looks(key)));
         };
-        let wait = self.kubeconfigs.looks(key, !has_label(&found));
-        let seen_by_watch = has_label(&found);
-        let when_it_changes = if seen_by_watch { Next::Settled } else { Next::Again(wait) };
+        let when_it_changes = if has_label(&found) {
+            self.kubeconfigs.stops_looking(key);
+            Next::Settled
+        } else {
+            Next::Again(self.kubeconfigs.looks(key))
+        };
         let text = match make(key, &found, wish) {
             Ok(fresh) => fresh.text,
             Err(words) => {
@@ -261,7 +289,7 @@ impl Keeper {
                 label::CLUSTER_NAME
             );
             self.complain(key, cluster, &words);
-            return Ok(Next::Again(self.kubeconfigs.looks(key, true)));
+            return Ok(Next::Again(self.kubeconfigs.looks(key)));
         }
         let resource = ApiResource::erase::<Secret>(&());
         self.writer.create(&resource, &name, &made::secret(cluster, &text)).await?;
@@ -312,6 +340,17 @@ impl Keeper {
             found = self.writer.read_secret(&ca).await?;
         }
         let Some(found) = found else {
+            // For a while the old one goes on to work, unless it leads to the wrong place.
+            if why != Why::Age {
+                let words = format!(
+                    "Secret {} does not fit the Cluster any more, and cannot be made anew without Secret {}: create it, with the keys {} and {}",
+                    secret_of(key, secret::KUBECONFIG).name,
+                    ca.name,
+                    secret::CERTIFICATE_KEY,
+                    secret::PRIVATE_KEY_KEY,
+                );
+                self.complain(key, cluster, &words);
+            }
             return Ok(Next::Again(RENEWAL_RETRY));
         };
         let fresh = match make(key, &found, wish) {

@@ -3,7 +3,13 @@
 use std::{fmt::Debug, pin::pin, time::Duration};
 
 use futures::StreamExt;
-use kube::{Api, Resource, runtime::watcher::watch_object};
+use kube::{
+    Api, Resource,
+    runtime::{
+        WatchStreamExt,
+        watcher::{Config, watch_object, watcher},
+    },
+};
 use serde::{Serialize, de::DeserializeOwned};
 
 /// How long anything may take unless a story says otherwise.
@@ -82,4 +88,23 @@ where
     K: Resource + Clone + DeserializeOwned + Serialize + Debug + Send + 'static,
 {
     until(api, name, "gone", limit, |object| object.is_none()).await;
+}
+
+/// Waits until some object of a kind satisfies a condition; gives it back.
+pub async fn until_any<K>(api: &Api<K>, what: &str, limit: Duration, condition: impl Fn(&K) -> bool) -> K
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    let wait = async {
+        let mut objects = pin!(watcher(api.clone(), Config::default()).default_backoff().applied_objects());
+        loop {
+            match objects.next().await {
+                Some(Ok(object)) if condition(&object) => return object,
+                // The stream mends itself.
+                Some(_) => {}
+                None => panic!("the watch ended"),
+            }
+        }
+    };
+    tokio::time::timeout(limit, wait).await.unwrap_or_else(|_| panic!("nothing is {what} within {limit:?}"))
 }

@@ -1,6 +1,6 @@
 //! Workload clusters are connected to, watched, and given up, and their Clusters say so.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use capstan_cluster::{ConnectionOptions, Options};
 use capstan_runtime::tls::OwnCertificate;
@@ -10,7 +10,10 @@ use capstan_testkit::{
 };
 use futures::future::join_all;
 use k8s_openapi::ByteString;
-use kube::{ResourceExt, api::DeleteParams};
+use kube::{
+    ResourceExt,
+    api::{DeleteParams, Patch, PatchParams},
+};
 use serde_json::json;
 
 use crate::workload::{
@@ -221,6 +224,27 @@ async fn a_server_that_does_not_behave_is_explained_and_holds_up_nobody() {
     }
     until_connected(&story, "broken").await;
     until_connected(&story, "unauthorized").await;
+    manager.stop().await;
+}
+
+#[tokio::test]
+async fn a_cluster_that_changes_during_its_first_attempt_waits_like_any_other() {
+    let story = Story::begin("connect-busy").await;
+    let limit = Duration::from_secs(2);
+    let mut options = quick();
+    options.connections.probe_limit = limit;
+    let manager = story.core_manager(options);
+    let server = StandIn::start(Manner::Silent).await;
+    create_provisioned(&story, "c").await;
+    create_kubeconfig(&story, "c", &server.kubeconfig()).await;
+    server.until_asked(1).await;
+    let first = Instant::now();
+    let label = Patch::Merge(json!({"metadata": {"labels": {"changed": "meanwhile"}}}));
+    story.clusters().patch("c", &PatchParams::default(), &label).await.unwrap();
+    server.until_asked(1).await;
+    // The first wait is between 0.8 s and 1 s; the attempt itself ends with its limit.
+    let between = first.elapsed();
+    assert!(between >= limit + Duration::from_millis(700), "asked again after {between:?}");
     manager.stop().await;
 }
 

@@ -7,10 +7,13 @@ use capstan_testkit::{
     story::reference,
     wait::{self, LIMIT},
 };
-use k8s_openapi::api::core::v1::{Event, Namespace, Secret};
+use k8s_openapi::api::{
+    core::v1::{Event, Namespace, Secret},
+    rbac::v1::{ClusterRole, ClusterRoleBinding},
+};
 use kube::{
     Api, Client, Config, ResourceExt,
-    api::{DeleteParams, ListParams, Patch, PatchParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
     config::{KubeConfigOptions, Kubeconfig},
 };
 use serde_json::json;
@@ -22,7 +25,7 @@ use crate::workload::{
 
 const KIND: &str = "EndpointCluster";
 /// An authority as kubeadm makes it: RSA, its key in PKCS#1.
-const OTHER: (&str, &str) = (
+pub(crate) const OTHER: (&str, &str) = (
     include_str!("../../../cluster/src/kubeconfig/testdata/rsa.crt"),
     include_str!("../../../cluster/src/kubeconfig/testdata/rsa-pkcs1.key"),
 );
@@ -39,12 +42,12 @@ async fn create_cluster(story: &Story, name: &str) {
     story.until_phase(name, "Provisioned", LIMIT).await;
 }
 
-async fn create_authority(story: &Story, cluster: &str, label: Option<&str>, pair: (&str, &str)) {
+pub(crate) async fn create_authority(story: &Story, cluster: &str, label: Option<&str>, pair: (&str, &str)) {
     let data = [("tls.crt", pair.0.as_bytes()), ("tls.key", pair.1.as_bytes())];
     create_secret(story, &format!("{cluster}-ca"), label, &data).await;
 }
 
-async fn change_authority(story: &Story, cluster: &str, pair: (&str, &str)) {
+pub(crate) async fn change_authority(story: &Story, cluster: &str, pair: (&str, &str)) {
     let data = [("tls.crt", pair.0.as_bytes()), ("tls.key", pair.1.as_bytes())];
     change_secret(story, &format!("{cluster}-ca"), &data).await;
 }
@@ -206,6 +209,107 @@ async fn an_authority_without_the_label_is_looked_at_when_it_is_not_trusted_any_
     let manager = story.manager(Which::Core);
     until_trusts(&story, "c", &certificate).await;
     until_connected(&story, "c").await;
+    manager.stop().await;
+}
+
+#[tokio::test]
+async fn trouble_is_not_forgotten_over_a_pause() {
+    let story = Story::begin("kubeconfig-pause").await;
+    let manager = story.manager(Which::Core);
+    create_authority(&story, "c", None, OTHER).await;
+    create_cluster(&story, "c").await;
+    until_trusts(&story, "c", OTHER.0).await;
+    until_failed(&story, "c", "not signed by the kubeconfig's certificate-authority-data").await;
+    let paused = async |paused: bool| {
+        let patch = Patch::Merge(json!({"spec": {"paused": paused}}));
+        story.clusters().patch("c", &PatchParams::default(), &patch).await.unwrap();
+        wait::until_is(&story.clusters(), "c", "told", LIMIT, |cluster| {
+            let status = cluster.status.as_ref().unwrap();
+            conditions::is_true(&status.conditions, "Paused") == paused
+        })
+        .await;
+    };
+    paused(true).await;
+    let (certificate, key) = story.plane.authority();
+    change_authority(&story, "c", (&certificate, &key)).await;
+    paused(false).await;
+    until_trusts(&story, "c", &certificate).await;
+    until_connected(&story, "c").await;
+    manager.stop().await;
+}
+
+#[tokio::test]
+async fn a_lasting_refusal_is_told_and_then_mended() {
+    let story = Story::begin("kubeconfig-refused").await;
+    let user = story.namespace.clone();
+    let role = |verbs: &[&str]| {
+        json!({
+            "metadata": {"name": user},
+            "rules": [
+                {"apiGroups": [""], "resources": ["secrets"], "verbs": verbs},
+                {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]},
+                {
+                    "apiGroups": ["cluster.x-k8s.io", "infrastructure.cluster.x-k8s.io", "apiextensions.k8s.io"],
+                    "resources": ["*"], "verbs": ["*"],
+                },
+            ],
+        })
+    };
+    let roles = Api::<ClusterRole>::all(story.client.clone());
+    let reads = serde_json::from_value(role(&["get", "list", "watch"])).unwrap();
+    roles.create(&PostParams::default(), &reads).await.unwrap();
+    let binding = json!({
+        "metadata": {"name": user},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": user},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
+    });
+    Api::<ClusterRoleBinding>::all(story.client.clone())
+        .create(&PostParams::default(), &serde_json::from_value(binding).unwrap())
+        .await
+        .unwrap();
+    let mut config = story.plane.config().await;
+    config.auth_info.impersonate = Some(user.clone());
+    let manager = story.manager_on(Client::try_from(config).unwrap(), Which::Core);
+    create_cluster(&story, "c").await;
+    let (certificate, key) = story.plane.authority();
+    create_authority(&story, "c", Some("c"), (&certificate, &key)).await;
+    let words = format!("no kubeconfig can be made: cannot create Secret {user}/c-kubeconfig: ");
+    until_failed(&story, "c", &words).await;
+
+    let all = Patch::Merge(role(&["get", "list", "watch", "create", "patch"]));
+    roles.patch(&user, &PatchParams::default(), &all).await.unwrap();
+    wait::until_is(&story.clusters(), "c", "connected", LIMIT, |cluster| {
+        probe_condition(cluster).is_some_and(|(status, ..)| status == "True")
+    })
+    .await;
+    manager.stop().await;
+}
+
+#[tokio::test]
+async fn a_moved_endpoint_without_an_authority_is_told() {
+    let story = Story::begin("kubeconfig-moved").await;
+    let manager = story.manager(Which::Core);
+    create_cluster(&story, "c").await;
+    let (certificate, key) = story.plane.authority();
+    create_authority(&story, "c", Some("c"), (&certificate, &key)).await;
+    until_connected(&story, "c").await;
+    secrets(&story).delete("c-ca", &DeleteParams::default()).await.unwrap();
+    let patch = Patch::Merge(json!({"spec": {"controlPlaneEndpoint": {"host": "localhost"}}}));
+    story.clusters().patch("c", &PatchParams::default(), &patch).await.unwrap();
+    let events = Api::<Event>::namespaced(story.client.clone(), &story.namespace);
+    let told = |event: &Event| {
+        event.reason.as_deref() == Some("KubeconfigNotMade")
+            && event
+                .message
+                .as_deref()
+                .is_some_and(|it| it.contains("cannot be made anew without Secret c-ca"))
+    };
+    wait::until_any(&events, "told", AT_ONCE, told).await;
+    create_authority(&story, "c", Some("c"), (&certificate, &key)).await;
+    wait::until_is(&secrets(&story), "c-kubeconfig", "moved", AT_ONCE, |it| {
+        text(it).contains("//localhost:")
+    })
+    .await;
     manager.stop().await;
 }
 

@@ -1,37 +1,36 @@
 //! From the text of a kubeconfig to a client's configuration.
 //!
 //! The Secret must hold all that is needed. What would run a program, or read a file of this process's machine, is
-//! refused: whoever may write a Secret in one namespace must not act as the manager. Nothing of the text itself gets
-//! into an error's words, since these end up in conditions that more people may read than the Secret.
+//! refused: whoever may write a Secret in one namespace must not act as the manager. The configuration is put together
+//! from the parts that were judged and from nothing else: no loader looks them up again by rules of its own, and
+//! nothing of this process's environment gets in. Nothing of the text itself gets into an error's words, since these
+//! end up in conditions that more people may read than the Secret.
 
+use k8s_openapi::ByteString;
 use kube::{
     Config,
-    config::{AuthInfo, Cluster, KubeConfigOptions, Kubeconfig, KubeconfigError},
+    config::{AuthInfo, Cluster, Kubeconfig, KubeconfigError},
 };
+use rustls::pki_types::{CertificateDer, pem::PemObject};
+use serde_json::json;
 
 /// Reads a kubeconfig that stands for itself.
-pub(crate) async fn read(text: &[u8]) -> Result<Config, String> {
+pub(crate) fn read(text: &[u8]) -> Result<Config, String> {
     let text =
         std::str::from_utf8(text).map_err(|_| "is not a kubeconfig: it is not UTF-8 text".to_owned())?;
     let kubeconfig =
         Kubeconfig::from_yaml(text).map_err(|error| format!("is not a kubeconfig: {}", place(&error)))?;
-    let (cluster, user) = current(&kubeconfig)?;
-    refuse_unfit(cluster, user)?;
-    let options = KubeConfigOptions::default();
-    let mut config =
-        Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|error| match error {
-            KubeconfigError::ParseClusterUrl(error) => format!("cluster.server is not a URL: {error}"),
-            KubeconfigError::ParseCertificates(_) | KubeconfigError::LoadCertificateAuthority(_) => {
-                "cluster.certificate-authority-data is not a certificate in PEM, in base64".to_owned()
-            }
-            _ => "cannot be used: its current context's cluster and user are not complete".to_owned(),
-        })?;
-    // The environment's proxy is for this process's own way out, and a kubeconfig cannot name one yet.
-    config.proxy_url = None;
-    match (config.cluster_url.scheme_str(), config.cluster_url.authority()) {
-        (Some("https" | "http"), Some(_)) => Ok(config),
-        _ => Err("cluster.server must be a URL like https://example.com:6443".to_owned()),
+    let current = current(&kubeconfig)?;
+    let mut config = Config::new(server(current.cluster)?);
+    config.root_cert = authorities(current.cluster)?;
+    config.accept_invalid_certs = current.cluster.insecure_skip_tls_verify.unwrap_or_default();
+    config.disable_compression = current.cluster.disable_compression.unwrap_or_default();
+    config.tls_server_name = current.cluster.tls_server_name.clone().filter(|name| !name.is_empty());
+    if let Some(namespace) = current.namespace {
+        namespace.clone_into(&mut config.default_namespace);
     }
+    config.auth_info = current.user.map(credentials).transpose()?.unwrap_or_default();
+    Ok(config)
 }
 
 /// Where the text stops to make sense. The parser's own words quote the text.
@@ -46,32 +45,85 @@ fn place(error: &KubeconfigError) -> String {
     }
 }
 
-fn current(kubeconfig: &Kubeconfig) -> Result<(&Cluster, Option<&AuthInfo>), String> {
-    let name = kubeconfig.current_context.as_deref().filter(|name| !name.is_empty());
-    let name = name.ok_or("current-context is not set")?;
-    let context = kubeconfig.contexts.iter().find(|it| it.name == name).and_then(|it| it.context.as_ref());
-    let context = context.ok_or("current-context names none of its contexts")?;
-    let cluster = kubeconfig.clusters.iter().find(|it| it.name == context.cluster);
-    let cluster = cluster.and_then(|it| it.cluster.as_ref());
-    let cluster = cluster.ok_or("the current context names none of its clusters")?;
-    let Some(user) = context.user.as_deref().filter(|user| !user.is_empty()) else {
-        return Ok((cluster, None));
-    };
-    let found = kubeconfig.auth_infos.iter().find(|it| it.name == user).and_then(|it| it.auth_info.as_ref());
-    Ok((cluster, Some(found.ok_or("the current context names none of its users")?)))
+/// What the current context names.
+struct Current<'a> {
+    cluster: &'a Cluster,
+    user: Option<&'a AuthInfo>,
+    namespace: Option<&'a str>,
 }
 
-fn refuse_unfit(cluster: &Cluster, user: Option<&AuthInfo>) -> Result<(), String> {
-    let is_set = |text: &Option<String>| text.as_deref().is_some_and(|text| !text.is_empty());
-    if is_set(&cluster.certificate_authority) {
-        return Err(refused_file("cluster.certificate-authority", "certificate-authority-data"));
+fn current(kubeconfig: &Kubeconfig) -> Result<Current<'_>, String> {
+    let name = kubeconfig.current_context.as_deref().filter(|name| !name.is_empty());
+    let name = name.ok_or("current-context is not set")?;
+    let context = only(&kubeconfig.contexts, |it| it.name == name, "contexts")?;
+    let context = context.and_then(|it| it.context.as_ref());
+    let context = context.ok_or("current-context names none of its contexts")?;
+    let cluster = only(&kubeconfig.clusters, |it| it.name == context.cluster, "clusters")?;
+    let cluster = cluster.and_then(|it| it.cluster.as_ref());
+    let cluster = cluster.ok_or("the current context names none of its clusters")?;
+    // A user may have an empty name. Only where there is none of that name, the context means nobody by it.
+    let name = context.user.as_deref().unwrap_or_default();
+    let user = only(&kubeconfig.auth_infos, |it| it.name == name, "users")?;
+    let user = user.and_then(|it| it.auth_info.as_ref());
+    if user.is_none() && !name.is_empty() {
+        return Err("the current context names none of its users".to_owned());
     }
-    if is_set(&cluster.proxy_url) {
+    Ok(Current { cluster, user, namespace: context.namespace.as_deref().filter(|it| !it.is_empty()) })
+}
+
+/// The one of that name. Readers differ in whether the first or the last of several counts.
+fn only<'a, T>(list: &'a [T], is_it: impl Fn(&T) -> bool, what: &str) -> Result<Option<&'a T>, String> {
+    let mut found = list.iter().filter(|it| is_it(it));
+    match (found.next(), found.next()) {
+        (_, Some(_)) => {
+            Err(format!("two of its {what} have the name that is to be used: give each a name of its own"))
+        }
+        (first, None) => Ok(first),
+    }
+}
+
+fn is_set(text: Option<&str>) -> bool {
+    text.is_some_and(|text| !text.is_empty())
+}
+
+fn server(cluster: &Cluster) -> Result<http::Uri, String> {
+    if is_set(cluster.proxy_url.as_deref()) {
         return Err(
             "cluster.proxy-url is not supported: the API server must be reachable directly".to_owned()
         );
     }
-    let Some(user) = user else { return Ok(()) };
+    let server = cluster.server.as_deref().filter(|server| !server.is_empty());
+    let server: http::Uri = server
+        .ok_or("cluster.server is not set")?
+        .parse()
+        .map_err(|error| format!("cluster.server is not a URL: {error}"))?;
+    match (server.scheme_str(), server.authority()) {
+        (Some("https" | "http"), Some(_)) => Ok(server),
+        _ => Err("cluster.server must be a URL like https://example.com:6443".to_owned()),
+    }
+}
+
+/// The certificates that the server's one must be signed by; nothing for those that the machine trusts.
+fn authorities(cluster: &Cluster) -> Result<Option<Vec<Vec<u8>>>, String> {
+    if is_set(cluster.certificate_authority.as_deref()) {
+        return Err(refused_file("cluster.certificate-authority", "certificate-authority-data"));
+    }
+    let Some(data) = cluster.certificate_authority_data.as_deref().filter(|data| !data.is_empty()) else {
+        return Ok(None);
+    };
+    let pem = serde_json::from_value::<ByteString>(json!(data)).ok();
+    let read = |pem: ByteString| {
+        let certificates = CertificateDer::pem_slice_iter(&pem.0);
+        certificates.map(|it| it.map(|der| der.to_vec())).collect::<Result<Vec<_>, _>>().ok()
+    };
+    match pem.and_then(read).filter(|certificates| !certificates.is_empty()) {
+        Some(certificates) => Ok(Some(certificates)),
+        None => Err("cluster.certificate-authority-data is not a certificate in PEM, in base64".to_owned()),
+    }
+}
+
+/// What a user is known by: what the text itself holds, and no field besides.
+fn credentials(user: &AuthInfo) -> Result<AuthInfo, String> {
     if user.exec.is_some() {
         return Err("user.exec is refused, since it would run a program in the manager: use a token or a client certificate".to_owned());
     }
@@ -83,11 +135,23 @@ fn refuse_unfit(cluster: &Cluster, user: Option<&AuthInfo>) -> Result<(), String
         ("user.client-key", &user.client_key, "client-key-data"),
         ("user.tokenFile", &user.token_file, "token"),
     ] {
-        if is_set(path) {
+        if is_set(path.as_deref()) {
             return Err(refused_file(field, instead));
         }
     }
-    Ok(())
+    let user = user.clone();
+    Ok(AuthInfo {
+        username: user.username,
+        password: user.password,
+        token: user.token,
+        client_certificate_data: user.client_certificate_data,
+        client_key_data: user.client_key_data,
+        impersonate: user.impersonate,
+        impersonate_uid: user.impersonate_uid,
+        impersonate_groups: user.impersonate_groups,
+        impersonate_user_extra: user.impersonate_user_extra,
+        ..AuthInfo::default()
+    })
 }
 
 fn refused_file(field: &str, instead: &str) -> String {
@@ -111,7 +175,7 @@ mod tests {
     const PEM: &str = "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n";
 
     fn base64(text: &str) -> Value {
-        json!(k8s_openapi::ByteString(text.as_bytes().to_vec()))
+        json!(ByteString(text.as_bytes().to_vec()))
     }
 
     fn kubeconfig(cluster: &Value, user: &Value) -> Value {
@@ -123,8 +187,8 @@ mod tests {
         })
     }
 
-    #[tokio::test]
-    async fn only_what_stands_for_itself_is_used() {
+    #[test]
+    fn only_what_stands_for_itself_is_used() {
         let server = json!({"server": "https://h:6443"});
         let with = |key: &str, value: Value| {
             let mut cluster = server.clone();
@@ -150,7 +214,8 @@ mod tests {
             (b"current-context: x".to_vec(), Err("names none of its contexts")),
             (no_clusters.to_string().into_bytes(), Err("names none of its clusters")),
             (no_users.to_string().into_bytes(), Err("names none of its users")),
-            (text(&json!({}), &token), Err("not complete")),
+            (text(&json!({}), &token), Err("cluster.server is not set")),
+            (text(&json!({"server": ""}), &token), Err("cluster.server is not set")),
             (text(&json!({"server": "not a url"}), &token), Err("cluster.server is not a URL")),
             (text(&json!({"server": "h"}), &token), Err("must be a URL like")),
             (text(&json!({"server": "ftp://h"}), &token), Err("must be a URL like")),
@@ -162,6 +227,11 @@ mod tests {
                 text(&with("certificate-authority-data", json!("!!")), &token),
                 Err("certificate-authority-data"),
             ),
+            (
+                text(&with("certificate-authority-data", base64("no certificate")), &token),
+                Err("certificate-authority-data"),
+            ),
+            (text(&with("certificate-authority-data", json!("")), &token), Ok("https://h:6443")),
             (
                 text(&with("proxy-url", json!("http://u:secret@proxy")), &token),
                 Err("cluster.proxy-url is not supported"),
@@ -175,7 +245,7 @@ mod tests {
             (text(&server, &json!({"client-certificate": "/t"})), Err("user.client-certificate is refused")),
             (text(&server, &json!({"client-key": "/t"})), Err("user.client-key is refused")),
         ] {
-            let read = read(&input).await.map(|config| address(&config));
+            let read = read(&input).map(|config| address(&config));
             let shown = String::from_utf8_lossy(&input);
             match (read, expected) {
                 (Ok(address), Ok(expected)) => assert_eq!(address, expected, "{shown}"),
@@ -185,10 +255,128 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn secrets_do_not_get_into_words() {
+    #[test]
+    fn no_name_leads_around_the_refusals() {
+        let (server, token) = (json!({"server": "https://h:6443"}), json!({"token": "t"}));
+        let exec = json!({"exec": {"command": "sh"}});
+        let with = |change: &dyn Fn(&mut Value)| {
+            let mut kubeconfig = kubeconfig(&server, &token);
+            change(&mut kubeconfig);
+            kubeconfig.to_string()
+        };
+        let nameless = |user: &Value| {
+            with(&|it| {
+                it["contexts"][0]["context"]["user"] = json!("");
+                it["users"] = json!([{"name": "", "user": user}]);
+            })
+        };
+        let users = |list: Value| with(&|it| it["users"] = list.clone());
+        let (good, bad) = (json!({"name": "u", "user": token}), json!({"name": "u", "user": exec}));
+        let no_user = |it: &mut Value| {
+            it["contexts"][0]["context"].as_object_mut().unwrap().remove("user");
+        };
+        for (name, text, expected) in [
+            ("nameless, token", nameless(&token), Ok(true)),
+            ("nameless, exec", nameless(&exec), Err("user.exec is refused")),
+            ("nameless, file", nameless(&json!({"tokenFile": "/t"})), Err("user.tokenFile is refused")),
+            (
+                "nameless, certificate",
+                nameless(&json!({"client-certificate": "/t"})),
+                Err("user.client-certificate is refused"),
+            ),
+            (
+                "no user at all, a nameless one is there",
+                with(&|it| {
+                    no_user(it);
+                    it["users"] = json!([{"name": "", "user": exec}]);
+                }),
+                Err("user.exec is refused"),
+            ),
+            ("no user at all", with(&no_user), Ok(false)),
+            (
+                "empty name, no such user",
+                with(&|it| it["contexts"][0]["context"]["user"] = json!("")),
+                Ok(false),
+            ),
+            ("user without content", users(json!([{"name": "u"}])), Err("names none of its users")),
+            ("the first runs a program", users(json!([bad, good])), Err("two of its users")),
+            ("the last runs a program", users(json!([good, bad])), Err("two of its users")),
+            ("another runs a program", users(json!([{"name": "v", "user": exec}, good])), Ok(true)),
+            (
+                "two contexts",
+                with(&|it| {
+                    let context = it["contexts"][0].clone();
+                    it["contexts"].as_array_mut().unwrap().push(context);
+                }),
+                Err("two of its contexts"),
+            ),
+            ("two clusters", with(&|it| it["clusters"][0]["name"] = json!("c")), Err("two of its clusters")),
+            ("empty current-context", with(&|it| it["current-context"] = json!("")), Err("is not set")),
+            (
+                "empty current-context, nameless context",
+                with(&|it| {
+                    it["current-context"] = json!("");
+                    it["contexts"][0]["name"] = json!("");
+                }),
+                Err("is not set"),
+            ),
+            (
+                "what nobody reads",
+                with(&|it| {
+                    it["preferences"] = json!({"colors": true, "exec": {"command": "sh"}});
+                    it["extensions"] = json!([{"name": "exec", "extension": {"command": "sh"}}]);
+                    it["exec"] = json!({"command": "sh"});
+                    it["users"][0]["exec"] = json!({"command": "sh"});
+                    it["users"][0]["user"]["token-file"] = json!("/t");
+                    it["clusters"][1]["cluster"]["ca-file"] = json!("/t");
+                }),
+                Ok(true),
+            ),
+            (
+                "a second document",
+                format!("{}\n---\n{}", users(json!([])), with(&|it| it["users"] = json!([bad]))),
+                Err("user.exec is refused"),
+            ),
+        ] {
+            match (read(text.as_bytes()), expected) {
+                (Ok(config), Ok(has_token)) => {
+                    let user = config.auth_info;
+                    assert_eq!(user.token.is_some(), has_token, "{name}");
+                    assert!(
+                        user.exec.is_none() && user.token_file.is_none() && user.other.is_empty(),
+                        "{name}"
+                    );
+                    assert!(config.root_cert_file.is_none() && config.proxy_url.is_none(), "{name}");
+                }
+                (Err(words), Err(expected)) => assert!(words.contains(expected), "{name}: {words}"),
+                (read, expected) => panic!("{name}: {read:?} instead of {expected:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn all_that_a_client_needs_is_taken_over() {
+        let cluster = json!({
+            "server": "https://h:6443", "insecure-skip-tls-verify": true, "tls-server-name": "n",
+            "disable-compression": true,
+        });
+        let user = json!({
+            "username": "u", "password": "p", "client-certificate-data": "YQ==", "client-key-data": "Yg==",
+            "as": "a", "as-uid": "1", "as-groups": ["g"], "as-user-extra": {"x": ["y"]},
+        });
+        let mut kubeconfig = kubeconfig(&cluster, &user);
+        kubeconfig["contexts"][0]["context"]["namespace"] = json!("ns");
+        let config = read(kubeconfig.to_string().as_bytes()).unwrap();
+        assert_eq!(serde_json::to_value(&config.auth_info).unwrap(), user);
+        assert!(config.accept_invalid_certs && config.disable_compression);
+        assert_eq!(config.tls_server_name.as_deref(), Some("n"));
+        assert_eq!((config.default_namespace.as_str(), config.root_cert), ("ns", None));
+    }
+
+    #[test]
+    fn secrets_do_not_get_into_words() {
         let broken = "users:\n- name: u\n  user:\n    token: hunter2\n  - hunter2: [\n";
-        let words = read(broken.as_bytes()).await.unwrap_err();
+        let words = read(broken.as_bytes()).unwrap_err();
         assert!(words.contains("line ") && !words.contains("hunter2"), "{words}");
     }
 }

@@ -46,8 +46,10 @@ impl Health {
         news
     }
 
+    /// Age alone is no trouble: a machine that slept, or a clock that was set, says nothing about the other side.
     fn is_fresh(&self, grace: Duration, now: Timestamp) -> bool {
-        !self.is_lasting && self.last_success.is_some_and(|at| age(at, now) <= grace)
+        let in_time = |at| self.trouble.is_none() || age(at, now) <= grace;
+        !self.is_lasting && self.last_success.is_some_and(in_time)
     }
 }
 
@@ -172,6 +174,7 @@ mod tests {
                 &format!("{not_yet}: oops"),
             ),
             ("fresh", health(Some(0), 0, None, false), Some(&bad), "True", ""),
+            ("not asked for long", health(Some(-100), 0, None, false), Some(&bad), "True", ""),
             ("failing within grace", health(Some(0), 3, oops, false), Some(&good), "True", ""),
             (
                 "stale",

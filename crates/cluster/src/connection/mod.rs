@@ -135,6 +135,23 @@ struct Accessor {
     health: Health,
 }
 
+impl Accessor {
+    /// After which wait a kubeconfig is to be tried. Each of the two queues leaves to the other what is its own: a
+    /// Cluster that changes during its first attempt must not bring about a second one without a wait.
+    fn due(&self, kubeconfig: &KubeconfigText, retries: bool, now: Instant) -> Option<Duration> {
+        let is_tried = self.tried.as_ref() == Some(kubeconfig);
+        let has_failed = is_tried && self.failed_attempts > 0;
+        if (is_tried && self.connected.is_some()) || has_failed != retries {
+            return None;
+        }
+        if has_failed {
+            // Without a time, nothing but another kubeconfig helps.
+            return self.retry_at.map(|at| at.saturating_duration_since(now));
+        }
+        Some(Duration::ZERO)
+    }
+}
+
 #[derive(Clone)]
 struct Connected {
     /// Tells this connection from those before and after it.
@@ -249,6 +266,10 @@ impl Shared {
         Health { trouble, undecided, ..Health::default() }
     }
 
+    fn is_troubled(&self, cluster: &ObjectKey) -> bool {
+        self.accessors().get(cluster).is_some_and(|accessor| accessor.health.trouble.is_some())
+    }
+
     /// Begins, renews or ends a connection, as the Cluster and its Secret ask for.
     fn observe(&self, key: &ObjectKey) {
         enum Step {
@@ -257,7 +278,8 @@ impl Shared {
             Nothing,
         }
         let cluster = self.clusters.get(key);
-        self.kubeconfigs.observe(key, cluster.as_deref().map(KnownCluster::bare));
+        let bare = cluster.as_deref().map(KnownCluster::bare);
+        self.kubeconfigs.observe(key, bare, || self.is_troubled(key));
         let wanted =
             cluster.filter(|cluster| cluster.bare().was_provisioned()).and_then(|_| self.kubeconfig(key));
         let step = {
@@ -290,13 +312,11 @@ impl Shared {
         }
     }
 
-    /// The kubeconfig to connect with, unless there is a connection made with it.
-    fn due(&self, key: &ObjectKey) -> Option<KubeconfigText> {
+    /// The kubeconfig to connect with and the wait before, unless there is nothing to do.
+    fn due(&self, key: &ObjectKey, retries: bool) -> Option<(KubeconfigText, Duration)> {
         let kubeconfig = self.kubeconfig(key)?;
-        let accessors = self.accessors();
-        let accessor = accessors.get(key)?;
-        let is_current = accessor.connected.is_some() && accessor.tried.as_ref() == Some(&kubeconfig);
-        (!is_current).then_some(kubeconfig)
+        let wait = self.accessors().get(key)?.due(&kubeconfig, retries, Instant::now())?;
+        Some((kubeconfig, wait))
     }
 
     async fn connect(&self, key: &ObjectKey, kubeconfig: &KubeconfigText) -> Result<Connected, AttemptError> {
@@ -306,7 +326,7 @@ impl Shared {
         let lasting = |words: String| {
             AttemptError::lasting(format!("Secret {name}: key {} {words}", secret::VALUE_KEY))
         };
-        let config = access::read(text).await.map_err(|words| lasting(format!("cannot be used: {words}")))?;
+        let config = access::read(text).map_err(|words| lasting(format!("cannot be used: {words}")))?;
         let address: Arc<str> = access::address(&config).into();
         let options = ClientOptions {
             qps: self.options.client_qps,
@@ -339,7 +359,11 @@ impl Shared {
         }
         let mut accessors = self.accessors();
         let accessor = accessors.get_mut(key)?;
-        accessor.tried = Some(tried);
+        if accessor.tried.as_ref() != Some(&tried) {
+            // What an earlier one has earned is none of this one's business.
+            accessor.failed_attempts = 0;
+            accessor.tried = Some(tried);
+        }
         accessor.retry_at = None;
         let was_connected = accessor.connected.is_some();
         let is_connected = result.is_ok();
@@ -368,12 +392,6 @@ impl Shared {
         }
         self.tell(key, news || was_connected != is_connected, !is_connected);
         wait
-    }
-
-    /// How long it is until the next attempt is due.
-    fn until_retry(&self, key: &ObjectKey) -> Duration {
-        let retry_at = self.accessors().get(key).and_then(|accessor| accessor.retry_at);
-        retry_at.map_or(Duration::ZERO, |at| at.saturating_duration_since(Instant::now()))
     }
 
     /// Takes in how a probe ended.
@@ -442,12 +460,11 @@ impl Reconciler for Connector {
     type Error = Infallible;
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Next, Infallible> {
-        let Some(kubeconfig) = self.shared.due(key) else {
+        let Some((kubeconfig, wait)) = self.shared.due(key, self.retries) else {
             return Ok(Next::Settled);
         };
-        let left = self.shared.until_retry(key);
-        if self.retries && !left.is_zero() {
-            return Ok(Next::Again(left));
+        if !wait.is_zero() {
+            return Ok(Next::Again(wait));
         }
         let result = self.shared.connect(key, &kubeconfig).await;
         Ok(match self.shared.attempted(key, kubeconfig, result) {
@@ -506,6 +523,38 @@ impl Listener<SecretRecord> for SecretListener {
             if said_good && self.0.kubeconfig(&key).is_none() {
                 self.0.readers.add(key);
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_queue_tries_what_is_its_own() {
+        let now = Instant::now();
+        let text = |text: &str| -> KubeconfigText { Ok(text.as_bytes().into()) };
+        let soon = Some(Duration::from_secs(3));
+        let at_once = Some(Duration::ZERO);
+        for (name, tried, failed_attempts, retry_in, first, again) in [
+            ("new", None, 0, None, at_once, None),
+            ("lost", Some("k"), 0, None, at_once, None),
+            ("failed", Some("k"), 1, soon, None, soon),
+            ("failed, time has come", Some("k"), 2, at_once, None, at_once),
+            ("failed for good", Some("k"), 1, None, None, None),
+            ("another one failed", Some("other"), 3, soon, at_once, None),
+            ("another one failed for good", Some("other"), 1, None, at_once, None),
+        ] {
+            let accessor = Accessor {
+                tried: tried.map(text),
+                failed_attempts,
+                retry_at: retry_in.map(|wait| now + wait),
+                connected: None,
+                health: Health::default(),
+            };
+            let due = [false, true].map(|retries| accessor.due(&text("k"), retries, now));
+            assert_eq!(due, [first, again], "{name}");
         }
     }
 }

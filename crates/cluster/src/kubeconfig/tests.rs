@@ -256,18 +256,51 @@ fn a_cluster_is_looked_at_when_its_wish_changes() {
     let depth = |kubeconfigs: &Kubeconfigs| kubeconfigs.queue.figures().adds;
     let kubeconfigs = Kubeconfigs::new(Arc::default());
     let key = ObjectKey::new("n", "c");
-    kubeconfigs.observe(&key, Some(&cluster(json!({}))));
+    kubeconfigs.observe(&key, Some(&cluster(json!({}))), || false);
     kubeconfigs.secret_changed(&key);
     assert_eq!(depth(&kubeconfigs), 0, "no wish");
     let wanting = cluster(json!({"controlPlaneEndpoint": {"host": "h", "port": 1}}));
-    kubeconfigs.observe(&key, Some(&wanting));
-    kubeconfigs.observe(&key, Some(&wanting));
+    kubeconfigs.observe(&key, Some(&wanting), || false);
+    kubeconfigs.observe(&key, Some(&wanting), || false);
     assert_eq!(depth(&kubeconfigs), 1);
     kubeconfigs.secret_changed(&key);
     assert_eq!(depth(&kubeconfigs), 2);
     assert!(kubeconfigs.say(&key, Some("oops")), "news");
     assert!(!kubeconfigs.say(&key, Some("oops")), "no news");
     assert_eq!(kubeconfigs.trouble(&key).as_deref(), Some("oops"));
-    kubeconfigs.observe(&key, None);
+    kubeconfigs.observe(&key, None, || false);
     assert_eq!(kubeconfigs.trouble(&key), None);
+}
+
+#[test]
+fn who_has_gone_is_not_noted_as_looking() {
+    let kubeconfigs = Kubeconfigs::new(Arc::default());
+    let key = ObjectKey::new("n", "c");
+    let wanting = cluster(json!({"controlPlaneEndpoint": {"host": "h", "port": 1}}));
+    kubeconfigs.observe(&key, Some(&wanting), || false);
+    assert!(kubeconfigs.begins_to_look(&key).is_some(), "looks for the first time");
+    assert!(kubeconfigs.begins_to_look(&key).is_none(), "looks already");
+    kubeconfigs.observe(&key, None, || false);
+    assert!(kubeconfigs.looking().is_empty());
+    // A pass that was under way is none the wiser.
+    assert!(kubeconfigs.begins_to_look(&key).is_some());
+    kubeconfigs.looks(&key);
+    assert!(kubeconfigs.looking().is_empty());
+}
+
+#[test]
+fn a_pause_does_not_hide_the_connections_trouble() {
+    let kubeconfigs = Kubeconfigs::new(Arc::default());
+    let key = ObjectKey::new("n", "c");
+    let spec = json!({"controlPlaneEndpoint": {"host": "h", "port": 1}});
+    let mut paused = spec.clone();
+    paused["paused"] = json!(true);
+    let is_troubled = || kubeconfigs.kept().get(&key).map(|it| it.is_connection_troubled);
+    kubeconfigs.observe(&key, Some(&cluster(spec.clone())), || false);
+    kubeconfigs.connection_changed(&key, true);
+    assert_eq!(is_troubled(), Some(true));
+    kubeconfigs.observe(&key, Some(&cluster(paused)), || true);
+    assert_eq!(is_troubled(), None);
+    kubeconfigs.observe(&key, Some(&cluster(spec)), || true);
+    assert_eq!(is_troubled(), Some(true));
 }
