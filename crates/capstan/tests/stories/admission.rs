@@ -274,10 +274,9 @@ async fn a_manager_that_stops_judges_what_it_still_writes() {
     }
     end.cancel();
     let clusters = served.dynamic("v1beta2");
-    let base = served.base.clone();
-    served.end().await;
+    served.manager.await.unwrap().unwrap();
     assert_eq!(clusters.get("c").await.unwrap().labels()["late"], "yes");
-    let address = base.trim_start_matches("https://");
+    let address = served.base.trim_start_matches("https://");
     assert!(tokio::net::TcpStream::connect(address).await.is_err(), "not served any more");
 }
 
@@ -286,7 +285,7 @@ async fn hostile_callers_are_answered_and_turned_away() {
     let served = Served::begin("hostile").await;
     let mut config = Config::new(served.base.parse().unwrap());
     config.accept_invalid_certs = true;
-    let client = Client::try_from(config).unwrap();
+    let client = Client::try_from(config.clone()).unwrap();
     let deep = |depth: usize| format!("{}{}", "{\"a\":".repeat(depth), "}".repeat(depth)).into_bytes();
     let review = |request: Value| {
         json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})
@@ -303,7 +302,9 @@ async fn hostile_callers_are_answered_and_turned_away() {
             (b"{\"apiVersion\": \"admission.k8s.io/v1beta1\", \"kind\": \"AdmissionReview\"}".to_vec(), 400),
         ] {
             let start: String = String::from_utf8_lossy(&body[..body.len().min(40)]).into_owned();
-            // A body that is too large may be cut off while it is still being sent.
+            // A body that is too large may be cut off while it is still being sent, and nothing else can be sent on
+            // that connection.
+            let client = Client::try_from(config.clone()).unwrap();
             let Err((found, _)) = send(&client, path, body).await else { panic!("{start} was let through") };
             assert!(found == code || (code == 413 && found == CUT_OFF), "{start}: {found}");
         }
