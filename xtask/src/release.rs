@@ -31,6 +31,11 @@ pub(crate) fn files(version: &str) -> Result<Vec<(String, String)>> {
     let Some(parsed) = version.strip_prefix('v').and_then(|version| Version::parse(version).ok()) else {
         bail!("{version:?} is not a version that clusterctl accepts: write it like v0.1.0");
     };
+    if !parsed.build.is_empty() {
+        bail!(
+            "{version:?} has build metadata (what follows +), which no image's tag can hold: leave it away"
+        );
+    }
     let folder = format!("{CORE_PROVIDER}/{version}");
     Ok(vec![
         (format!("{folder}/core-components.yaml"), yaml::to_multi_document(&components(version))),
@@ -104,7 +109,6 @@ fn own_rules() -> Value {
     secret["resourceNames"] = json!([SECRET]);
     json!([
         rule("coordination.k8s.io", &["leases"], &["get", "create", "update"]),
-        rule("", &["events"], &["create", "patch"]),
         // A name cannot be asked for before there is an object.
         rule("", &["secrets"], &["create"]),
         secret,
@@ -113,7 +117,7 @@ fn own_rules() -> Value {
 
 /// What the core provider does everywhere.
 fn rules() -> Value {
-    const READ: [&str; 3] = ["get", "list", "watch"];
+    const FOLLOW: [&str; 2] = ["list", "watch"];
     let mut own_crd = rule("apiextensions.k8s.io", &["customresourcedefinitions"], &["patch"]);
     own_crd["resourceNames"] = json!(["clusters.cluster.x-k8s.io"]);
     let webhooks = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
@@ -124,23 +128,23 @@ fn rules() -> Value {
     let providers = json!({
         "apiGroups": ["bootstrap.cluster.x-k8s.io", "controlplane.cluster.x-k8s.io", "infrastructure.cluster.x-k8s.io"],
         "resources": ["*"],
-        "verbs": ["delete", "get", "list", "patch", "watch"],
+        "verbs": ["get", "list", "watch", "patch", "delete"],
     });
     let machines = ["machinedeployments", "machinepools", "machines", "machinesets"];
     json!([
         rule("cluster.x-k8s.io", &["clusters"], &["get", "list", "watch", "patch"]),
         rule("cluster.x-k8s.io", &["clusters/status"], &["patch"]),
-        // For owner references that block, where the API server asks for it.
+        // Asked for by the admission plugin OwnerReferencesPermissionEnforcement of whoever sets blockOwnerDeletion.
         rule("cluster.x-k8s.io", &["clusters/finalizers"], &["update"]),
         rule("cluster.x-k8s.io", &machines, &["get", "list", "watch", "delete"]),
-        rule("cluster.x-k8s.io", &["clusterclasses"], &READ),
+        rule("cluster.x-k8s.io", &["clusterclasses"], &FOLLOW),
         providers,
         // Kubeconfigs of Clusters, and the authorities that they are made from. A rule cannot ask for a label.
         rule("", &["secrets"], &["get", "list", "watch", "create", "patch"]),
-        rule("", &["events"], &["create", "patch"]),
-        rule("apiextensions.k8s.io", &["customresourcedefinitions"], &READ),
+        rule("", &["events"], &["create"]),
+        rule("apiextensions.k8s.io", &["customresourcedefinitions"], &["get", "list", "watch"]),
         own_crd,
-        rule("admissionregistration.k8s.io", &webhooks, &READ),
+        rule("admissionregistration.k8s.io", &webhooks, &FOLLOW),
         own_webhooks,
         // Whether a caller may read the metrics is for the API server to say.
         rule("authentication.k8s.io", &["tokenreviews"], &["create"]),
@@ -280,6 +284,70 @@ mod tests {
         assert_eq!(SECRET, format!("{SERVICE}-ca"));
     }
 
+    /// The verbs that rules allow on a resource, with those that are for named objects only after a colon.
+    fn verbs(rules: &Value, group: &str, resource: &str) -> String {
+        let has = |list: &Value, name: &str| list.as_array().unwrap().contains(&json!(name));
+        let (mut all, mut named) = (Vec::new(), Vec::new());
+        for rule in rules.as_array().unwrap() {
+            let resources = &rule["resources"];
+            if has(&rule["apiGroups"], group) && (has(resources, resource) || has(resources, "*")) {
+                let list = if rule.get("resourceNames").is_some() { &mut named } else { &mut all };
+                list.extend(rule["verbs"].as_array().unwrap().iter().map(|it| it.as_str().unwrap()));
+            }
+        }
+        all.sort_unstable();
+        named.sort_unstable();
+        if named.is_empty() { all.join(" ") } else { format!("{}: {}", all.join(" "), named.join(" ")) }
+    }
+
+    #[test]
+    fn the_manager_gets_what_its_code_does_and_no_more() {
+        let (core, crds, webhooks) =
+            ("cluster.x-k8s.io", "apiextensions.k8s.io", "admissionregistration.k8s.io");
+        let everywhere = [
+            (core, "clusters", "get list patch watch"),
+            (core, "clusters/status", "patch"),
+            (core, "clusters/finalizers", "update"),
+            (core, "machines", "delete get list watch"),
+            (core, "machinesets", "delete get list watch"),
+            (core, "machinedeployments", "delete get list watch"),
+            (core, "machinepools", "delete get list watch"),
+            (core, "clusterclasses", "list watch"),
+            (core, "machinehealthchecks", ""),
+            ("infrastructure.cluster.x-k8s.io", "*", "delete get list patch watch"),
+            ("controlplane.cluster.x-k8s.io", "*", "delete get list patch watch"),
+            ("bootstrap.cluster.x-k8s.io", "*", "delete get list patch watch"),
+            ("", "secrets", "create get list patch watch"),
+            ("", "events", "create"),
+            (crds, "customresourcedefinitions", "get list watch: patch"),
+            (webhooks, "mutatingwebhookconfigurations", "list watch: patch"),
+            (webhooks, "validatingwebhookconfigurations", "list watch: patch"),
+            ("authentication.k8s.io", "tokenreviews", "create"),
+            ("authorization.k8s.io", "subjectaccessreviews", "create"),
+        ];
+        for (group, resource, expected) in everywhere {
+            assert_eq!(verbs(&rules(), group, resource), expected, "{resource}.{group}");
+        }
+        let at_home = [
+            ("coordination.k8s.io", "leases", "create get update"),
+            ("", "secrets", "create: get list patch watch"),
+        ];
+        for (group, resource, expected) in at_home {
+            assert_eq!(verbs(&own_rules(), group, resource), expected, "{resource}.{group}");
+        }
+        // The tables above are whole.
+        for (rules, table) in [(rules(), &everywhere[..]), (own_rules(), &at_home[..])] {
+            for rule in rules.as_array().unwrap() {
+                for group in rule["apiGroups"].as_array().unwrap() {
+                    for resource in rule["resources"].as_array().unwrap() {
+                        let known = table.iter().any(|it| group == it.0 && resource == it.1);
+                        assert!(known, "{resource} of {group}");
+                    }
+                }
+            }
+        }
+    }
+
     #[test]
     fn nobody_gets_more_than_is_needed() {
         for rule in rules().as_array().unwrap().iter().chain(own_rules().as_array().unwrap()) {
@@ -303,7 +371,7 @@ mod tests {
         assert_eq!(series("v0.2.0"), (true, 2));
         assert_eq!(series("v1.14.9"), (true, 2), "upstream's would be higher or the same");
         assert_eq!(series("v1.15.0-rc.1"), (true, 6));
-        for wrong in ["0.1.0", "v0.1", "v0.1.0.0", "latest", ""] {
+        for wrong in ["0.1.0", "v0.1", "v0.1.0.0", "v0.1.0+build", "v0.1.0-rc.1+1", "latest", ""] {
             assert!(files(wrong).is_err(), "{wrong:?}");
         }
     }

@@ -87,6 +87,10 @@ pub(crate) struct ManagerArgs {
     #[arg(long, value_name = "NUMBER", default_value_t = 10, value_parser = positive)]
     pub(crate) localcluster_concurrency: usize,
 
+    /// Accepted because upstream's manifests set it; without effect
+    #[arg(long, value_name = "GATE=BOOL,...")]
+    pub(crate) feature_gates: Option<String>,
+
     /// Verbosity of the log: 2 for what matters, 4 for decisions, 6 for everything
     #[arg(short = 'v', long = "v", value_name = "LEVEL", default_value_t = 2)]
     pub(crate) verbosity: u8,
@@ -193,13 +197,17 @@ mod tests {
             "--clustercache-client-qps=20",
             "--clustercache-client-burst=30",
             "--remote-connection-grace-period=1m40s",
+            "--watch-filter=mine",
+            "--feature-gates=MachinePool=true,ClusterTopology=false,RuntimeSDK=false",
         ])
         .unwrap();
         let Command::Manager(args) = cli.command else { panic!("not manager") };
         assert!(args.options.leader_elect && !args.options.insecure_diagnostics);
         assert_eq!(args.verbosity, 4);
         assert_eq!(args.options.sync_period.as_secs(), 300);
-        assert_eq!(args.options.namespace, "");
+        assert_eq!((args.options.namespace.as_str(), args.options.watch_filter.as_str()), ("", "mine"));
+        let gates = args.feature_gates.as_deref();
+        assert_eq!(gates, Some("MachinePool=true,ClusterTopology=false,RuntimeSDK=false"));
         assert_eq!(args.remote_connection_grace_period.as_secs(), 100);
         for refused in
             ["--clustercache-client-qps=-1", "--clustercache-client-qps=NaN", "--clustercache-concurrency=0"]

@@ -1,12 +1,16 @@
 //! `capstan manager`.
 
 use capstan_runtime::manager::Manager;
+use tracing::warn;
 
 use super::{host_name, stop_on_signal};
 use crate::{cli::ManagerArgs, error::CommandError, logging};
 
 pub(crate) async fn run(args: ManagerArgs) -> Result<(), CommandError> {
     logging::to_stderr(args.verbosity, args.logging_format);
+    if let Some(gates) = args.feature_gates.as_deref().filter(|gates| !gates.is_empty()) {
+        warn!(gates, "--feature-gates has no effect: there are no feature gates here");
+    }
     let stop = stop_on_signal()?;
     // Where the core provider is part of the process, its Lease keeps upstream's core manager out.
     let lease = if args.which.core() { capstan_cluster::LEASE } else { capstan_provider_local::LEASE };

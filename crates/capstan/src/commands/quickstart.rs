@@ -46,6 +46,8 @@ use crate::{
 
 const NAMESPACE: &str = "default";
 const FIELD_MANAGER: &str = "capstan-quickstart";
+/// How long the API server may take to hear where webhooks are served now: what a former run stored names its port.
+const HEARSAY_LIMIT: Duration = Duration::from_secs(10);
 /// How long the sample Cluster may take.
 const PROVISIONED_LIMIT: Duration = Duration::from_mins(1);
 
@@ -244,10 +246,26 @@ async fn create_sample(client: &Client, name: &str) -> Result<(), CommandError> 
         move |error| CommandError::new(format!("cannot create {kind} {NAMESPACE}/{name}"), error)
     };
     let clusters: Api<Cluster> = Api::namespaced(client.clone(), NAMESPACE);
-    clusters.patch(name, &params, &Patch::Apply(&sample)).await.map_err(wrap("Cluster"))?;
+    let deadline = Instant::now() + HEARSAY_LIMIT;
+    loop {
+        match clusters.patch(name, &params, &Patch::Apply(&sample)).await {
+            Ok(_) => break,
+            Err(error) if is_unreached_webhook(&error) && Instant::now() < deadline => {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            Err(error) => return Err(wrap("Cluster")(error)),
+        }
+    }
     let locals: Api<LocalCluster> = Api::namespaced(client.clone(), NAMESPACE);
     locals.patch(name, &params, &Patch::Apply(&infrastructure)).await.map_err(wrap("LocalCluster"))?;
     Ok(())
+}
+
+/// Whether the API server could not ask a webhook; a webhook that refuses is another matter.
+fn is_unreached_webhook(error: &kube::Error) -> bool {
+    let kube::Error::Api(status) = error else { return false };
+    status.code == 500
+        && ["failed calling webhook", "conversion webhook"].iter().any(|it| status.message.contains(it))
 }
 
 /// Draws the Cluster and what belongs to it at each change, until it is Provisioned. Gives its endpoint.
@@ -304,4 +322,28 @@ fn draw(cluster: Option<&Cluster>, local: Option<&LocalCluster>) -> Vec<String> 
         }
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    #[test]
+    fn only_webhooks_that_were_not_reached_are_asked_again() {
+        for (code, message, expected) in [
+            (
+                500,
+                "Internal error occurred: failed calling webhook \"default.x\": failed to call webhook: dial tcp 127.0.0.1:1: connect: connection refused",
+                true,
+            ),
+            (500, "conversion webhook for cluster.x-k8s.io/v1beta1, Kind=Cluster failed: dial tcp", true),
+            (500, "etcdserver: no leader", false),
+            (422, "admission webhook \"validation.x\" denied the request: failed calling webhook", false),
+        ] {
+            let status = Status { code, ..Status::failure(message, "Reason") };
+            assert_eq!(is_unreached_webhook(&kube::Error::Api(status.boxed())), expected, "{message}");
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! The webhooks' certificates: made, shared, mended and rotated without anybody's help.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt::Debug, sync::Arc, time::Duration};
 
 use capstan_api::{
     cluster::{
@@ -34,11 +34,12 @@ use k8s_openapi::{
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{
-    Api, Client, Config,
+    Api, Client, Config, Resource, ResourceExt,
     api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
     core::{ApiResource, GroupVersionKind},
 };
 use rustls::pki_types::{CertificateDer, pem::PemObject};
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::JoinHandle, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -176,6 +177,21 @@ async fn until_created(story: &Story, name: &str) {
     }
 }
 
+/// Touches an object, which everybody who watches it hears of, and sees that nobody else writes it.
+async fn stays_as_it_is<K>(api: &Api<K>, name: &str)
+where
+    K: Resource + Clone + DeserializeOwned + Serialize + Debug + Send + 'static,
+{
+    let touch = json!({"metadata": {"annotations": {"touched": "by the story"}}});
+    let touched = api.patch(name, &PatchParams::default(), &Patch::Merge(touch)).await.unwrap();
+    let version = touched.resource_version();
+    // The watch may begin before the touch.
+    let number = |version: Option<String>| version.and_then(|it| it.parse::<u64>().ok());
+    let newer = |it: &K| number(it.resource_version()) > number(version.clone());
+    let quiet = wait::try_until(api, name, Duration::from_secs(3), |it| it.is_none_or(newer)).await;
+    assert!(quiet.is_err(), "{name} was written: {quiet:?}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn replicas_share_an_authority_and_mend_what_others_break() {
     let story = Story::begin_on(Plane::start().await, "certificates").await;
@@ -234,11 +250,13 @@ async fn replicas_share_an_authority_and_mend_what_others_break() {
     .await;
     until_created(&story, "three").await;
 
-    // At rest nothing is written.
-    let version = |secret: Secret| secret.metadata.resource_version;
-    let before = version(secrets.get(SECRET).await.unwrap());
-    story.until_phase("three", "Provisioning", LIMIT).await;
-    assert_eq!(version(secrets.get(SECRET).await.unwrap()), before);
+    // At rest nothing is written: everybody is woken, and finds all as it should be.
+    tokio::join!(
+        stays_as_it_is(&secrets, SECRET),
+        stays_as_it_is(&crds, DEFINITION),
+        stays_as_it_is(&mutating, MUTATING),
+        stays_as_it_is(&validating, VALIDATING),
+    );
     first.end().await;
     second.end().await;
 }
@@ -296,6 +314,49 @@ async fn rotation_fails_no_call() {
     create(&story, "last").await.unwrap();
     replica.end().await;
     other.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_keeps_overwriting_a_bundle_is_named_and_answered_slowly() {
+    let story = Story::begin_on(Plane::start().await, "contested").await;
+    let replica = Replica::start(&story, "only").await;
+    install(&story, replica.port).await;
+    replica.until_ready().await;
+    let bundle = secret_of(&story).await.bundle();
+    until_trusted(&story, &bundle).await;
+    let mutating: Api<MutatingWebhookConfiguration> = Api::all(story.client.clone());
+    let name = mutating.get(MUTATING).await.unwrap().webhooks.unwrap()[0].name.clone();
+    let other = ByteString(Authority::make(clock::now()).unwrap().certificate.into_bytes());
+    let theirs = json!({"webhooks": [{"name": name, "clientConfig": {"caBundle": other}}]});
+    let params = PatchParams { field_manager: Some("rival".into()), ..PatchParams::default() };
+    let overwrite = || async {
+        let began = Instant::now();
+        mutating.patch(MUTATING, &params, &Patch::Strategic(&theirs)).await.unwrap();
+        until_trusted(&story, &bundle).await;
+        began.elapsed()
+    };
+    for _ in 0..3 {
+        overwrite().await;
+    }
+    // Still ours in the end.
+    let took = overwrite().await + overwrite().await;
+    assert!(took > Duration::from_secs(2), "answered after {took:?}");
+    let events: Api<Event> = Api::namespaced(story.client.clone(), "default");
+    let deadline = Instant::now() + LIMIT;
+    let told = loop {
+        let found = events.list(&ListParams::default()).await.unwrap().items;
+        let is_it = |it: &Event| it.reason.as_deref() == Some("WebhookBundleContested");
+        let told: Vec<_> = found.into_iter().filter(is_it).collect();
+        if !told.is_empty() {
+            break told;
+        }
+        assert!(Instant::now() < deadline, "nobody was told");
+    };
+    assert_eq!(told.len(), 1);
+    assert_eq!(told[0].involved_object.name.as_deref(), Some(MUTATING));
+    let message = told[0].message.as_deref().unwrap_or_default();
+    assert!(message.starts_with("rival keeps overwriting"), "{message}");
+    replica.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
