@@ -1,7 +1,7 @@
-//! Every request of the Cluster controller in some scenes, under every fault that can meet it.
+//! Every request that the Cluster controller sends in these scenes, under every fault that can meet it.
 //!
-//! The manager runs without leader election here: the Lease's requests never cease, and a scene would not come to rest.
-//! What happens to a leader that loses its Lease is told in `disturbance.rs`.
+//! The manager runs without leader election: requests for its Lease never cease, and no scene would come to rest. Nor are
+//! requests to workload clusters struck: `connection.rs` has servers that behave badly.
 
 use std::time::{Duration, Instant};
 
@@ -42,7 +42,7 @@ const MOST_EXTRA_WRITES: usize = 4;
 const SLOWEST_RECOVERY: Duration = Duration::from_secs(15);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_request_survives_every_fault() {
+async fn every_request_of_every_scene_survives_every_fault() {
     let plane = Plane::start_bare().await;
     plane.install(Conversion::Nobody).await;
     let crds = [
