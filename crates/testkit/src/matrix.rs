@@ -9,9 +9,11 @@ use std::{
 
 use capstan_api::cluster::v1beta2::Cluster;
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
+use k8s_openapi::ByteString;
 use kube::{
     Api, Client, ResourceExt,
     api::{DynamicObject, ListParams},
+    config::Kubeconfig,
     core::ApiResource,
 };
 use serde_json::Value;
@@ -32,6 +34,8 @@ const TRIES: usize = 3;
 const REST: Duration = Duration::from_millis(400);
 /// How long a fault may take to strike after the end state is reached: events are written in the background.
 const LATE_FAULT: Duration = Duration::from_secs(1);
+/// How long a controller may take to come to rest.
+const RESTLESS: Duration = Duration::from_secs(10);
 
 /// Something to happen: objects that are made, a provider that does its part, waits for what core answers.
 #[derive(Clone, Copy)]
@@ -40,6 +44,9 @@ pub struct Scene {
     pub name: &'static str,
     /// Plays it to the end.
     pub play: for<'a> fn(&'a Stage) -> BoxFuture<'a, ()>,
+    /// Something that core must answer to, and its undoing: a controller that has stopped to look would come to the
+    /// same end, too.
+    pub probe: for<'a> fn(&'a Stage) -> BoxFuture<'a, ()>,
 }
 
 impl std::fmt::Debug for Scene {
@@ -134,6 +141,8 @@ struct Run {
     transport: Transport,
     stage: Stage,
     failure: Option<String>,
+    /// The end, and the requests on the way with the events that each has brought, before the probe.
+    rehearsed: Option<(EndState, Vec<(RequestId, usize)>)>,
 }
 
 impl Run {
@@ -207,8 +216,8 @@ impl Matrix {
             if let Some(failure) = run.failure {
                 panic!("{} undisturbed: {failure}", scene.name);
             }
-            let end = self.end_state(&run.stage.story).await;
             let writes = run.writes();
+            let (end, requests) = run.rehearsed.expect("an undisturbed run tells how it went");
             let known = rehearsed.get_or_insert_with(|| Rehearsed {
                 end: end.clone(),
                 requests: BTreeMap::new(),
@@ -216,8 +225,7 @@ impl Matrix {
             });
             assert_eq!(known.end, end, "{} has two ends without any fault", scene.name);
             known.writes = known.writes.max(writes);
-            for request in run.transport.requests() {
-                let events = run.transport.events(&request);
+            for (request, events) in requests {
                 let most = known.requests.entry(request).or_default();
                 *most = events.max(*most);
             }
@@ -249,17 +257,29 @@ impl Matrix {
         let mut manager = Controller::start(&stage.story, &transport);
         let play = async {
             (scene.play)(&stage).await;
-            match expected {
-                None => {
-                    transport.quiet_for(REST).await;
-                    Ok(())
-                }
-                Some(expected) => {
-                    self.until_end(&stage.story, expected).await?;
-                    stage.reached();
-                    transport.fired_within(LATE_FAULT).await;
-                    Ok(())
-                }
+            let mut rehearsed = None;
+            let end = if let Some(expected) = expected {
+                self.until_end(&stage.story, expected).await?;
+                stage.reached();
+                transport.fired_within(LATE_FAULT).await;
+                expected.clone()
+            } else {
+                until_rest(&transport).await?;
+                let end = self.end_state(&stage.story).await;
+                let requests = transport.requests().into_iter();
+                let with_events = requests.map(|request| (request.clone(), transport.events(&request)));
+                rehearsed = Some((end.clone(), with_events.collect()));
+                end
+            };
+            // Whoever came through, or came after a crash, must still be there. Of a late fault nothing else tells.
+            until_rest(&transport).await?;
+            (scene.probe)(&stage).await;
+            self.until_end(&stage.story, &end).await?;
+            stage.reached();
+            until_rest(&transport).await?;
+            match difference(&end, &self.end_state(&stage.story).await) {
+                None => Ok(rehearsed),
+                Some(difference) => Err(difference),
             }
         };
         let play = AssertUnwindSafe(play).catch_unwind();
@@ -267,17 +287,17 @@ impl Matrix {
             played = play => played,
             () = manager.replace_after_crash(&stage.story, &transport) => unreachable!("it goes on for ever"),
         };
-        let mut failure = match played {
-            Ok(Ok(())) => None,
-            Ok(Err(failure)) => Some(failure),
-            Err(panic) => Some(panic_text(&*panic)),
+        let (rehearsed, mut failure) = match played {
+            Ok(Ok(rehearsed)) => (rehearsed, None),
+            Ok(Err(failure)) => (None, Some(failure)),
+            Err(panic) => (None, Some(panic_text(&*panic))),
         };
         manager.stop().await;
         if let (None, Some(expected)) = (&failure, expected) {
             // What was under way when the end was reached may have changed it.
             failure = difference(expected, &self.end_state(&stage.story).await);
         }
-        Run { transport, stage, failure }
+        Run { transport, stage, failure, rehearsed }
     }
 
     async fn until_end(&self, story: &Story, expected: &EndState) -> Result<(), String> {
@@ -306,6 +326,11 @@ impl Matrix {
         }
         end
     }
+}
+
+async fn until_rest(transport: &Transport) -> Result<(), String> {
+    let rest = tokio::time::timeout(RESTLESS, transport.quiet_for(REST)).await;
+    rest.map_err(|_| format!("it still sends requests after {RESTLESS:?}"))
 }
 
 /// The manager of a run, and its successor after a crash.
@@ -355,9 +380,22 @@ fn normal(object: &DynamicObject) -> Value {
             _ => {}
         }
     }
-    let mut value = serde_json::to_value(object).unwrap();
+    // Lists of built-in kinds leave out what every item would repeat.
+    let untyped = DynamicObject { types: None, ..object.clone() };
+    let mut value = serde_json::to_value(untyped).unwrap();
     strip(&mut value);
+    if let Some(kubeconfig) = value.pointer_mut("/data/value") {
+        *kubeconfig = trust(kubeconfig);
+    }
     value
+}
+
+/// What a kubeconfig in a Secret says but for its user, whose key is another one each time.
+fn trust(base64: &Value) -> Value {
+    let text = serde_json::from_value::<ByteString>(base64.clone()).unwrap().0;
+    let mut kubeconfig = Kubeconfig::from_yaml(&String::from_utf8(text).unwrap()).unwrap();
+    kubeconfig.auth_infos.clear();
+    serde_json::to_value(kubeconfig).unwrap()
 }
 
 /// Where two end states differ, a line each.

@@ -1,4 +1,7 @@
-//! Every request of the Cluster controller under every fault that can meet it.
+//! Every request that the Cluster controller sends in these scenes, under every fault that can meet it.
+//!
+//! The manager runs without leader election: requests for its Lease never cease, and no scene would come to rest. Nor are
+//! requests to workload clusters struck: `connection.rs` has servers that behave badly.
 
 use std::time::{Duration, Instant};
 
@@ -14,12 +17,15 @@ use capstan_testkit::{
     story::reference,
 };
 use futures::FutureExt;
+use k8s_openapi::api::core::v1::Secret;
 use kube::{
     Api, Resource, ResourceExt,
     api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
     core::ApiResource,
 };
 use serde_json::{Value, json};
+
+use crate::kubeconfig::{OTHER, change_authority, create_authority};
 
 /// Speaks the contract v1beta2.
 const INFRA: &str = "MatrixCluster";
@@ -36,7 +42,7 @@ const MOST_EXTRA_WRITES: usize = 4;
 const SLOWEST_RECOVERY: Duration = Duration::from_secs(15);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_request_survives_every_fault() {
+async fn every_request_of_every_scene_survives_every_fault() {
     let plane = Plane::start_bare().await;
     plane.install(Conversion::Nobody).await;
     let crds = [
@@ -48,11 +54,15 @@ async fn every_request_survives_every_fault() {
     install_crds(&plane.client().await, &crds, "story").await.unwrap();
     let mut kinds = [INFRA, OLD_INFRA, CONTROL_PLANE].map(generic::resource).to_vec();
     kinds.push(generic::core_resource(MACHINES));
+    kinds.push(ApiResource::erase::<Secret>(&()));
     let matrix = Matrix::new(plane, kinds, PARALLEL, MOST_EXTRA_WRITES).await;
 
     let only = std::env::var("CAPSTAN_MATRIX_SCENE").ok();
+    let scenes = SCENES.iter().filter(|scene| only.as_deref().is_none_or(|only| scene.name == only));
+    let scenes: Vec<_> = scenes.collect();
+    assert!(!scenes.is_empty(), "CAPSTAN_MATRIX_SCENE names none of {:?}", SCENES.map(|scene| scene.name));
     let (mut ran, mut survived, mut missed, mut failures) = (0, 0, Vec::new(), Vec::new());
-    for scene in SCENES.iter().filter(|scene| only.as_deref().is_none_or(|only| scene.name == only)) {
+    for scene in scenes {
         let started = Instant::now();
         let tally = matrix.run(*scene).await;
         println!(
@@ -86,19 +96,72 @@ async fn every_request_survives_every_fault() {
     assert!(missed.len() * 20 <= ran, "too many faults did not strike: {missed:#?}");
 }
 
-const SCENES: [Scene; 8] = [
-    Scene { name: "infrastructure-first", play: |stage| infrastructure_first(stage, INFRA).boxed() },
+const SCENES: [Scene; 10] = [
+    Scene {
+        name: "infrastructure-first",
+        play: |stage| infrastructure_first(stage, INFRA).boxed(),
+        probe: |stage| mirrored(stage, INFRA).boxed(),
+    },
     Scene {
         name: "infrastructure-first-v1beta1",
         play: |stage| infrastructure_first(stage, OLD_INFRA).boxed(),
+        probe: |stage| mirrored(stage, OLD_INFRA).boxed(),
     },
-    Scene { name: "cluster-first", play: |stage| cluster_first(stage).boxed() },
-    Scene { name: "endpoint-of-control-plane", play: |stage| endpoint_of_the_control_plane(stage).boxed() },
-    Scene { name: "endpoint-of-user", play: |stage| endpoint_of_the_user(stage).boxed() },
-    Scene { name: "pause", play: |stage| pause(stage).boxed() },
-    Scene { name: "deletion", play: |stage| deletion(stage).boxed() },
-    Scene { name: "infrastructure-vanishes", play: |stage| infrastructure_vanishes(stage).boxed() },
+    Scene {
+        name: "cluster-first",
+        play: |stage| cluster_first(stage).boxed(),
+        probe: |stage| mirrored(stage, INFRA).boxed(),
+    },
+    Scene {
+        name: "endpoint-of-control-plane",
+        play: |stage| endpoint_of_the_control_plane(stage).boxed(),
+        probe: |stage| mirrored(stage, INFRA).boxed(),
+    },
+    Scene {
+        name: "endpoint-of-user",
+        play: |stage| endpoint_of_the_user(stage).boxed(),
+        probe: |stage| mirrored(stage, INFRA).boxed(),
+    },
+    Scene {
+        name: "pause",
+        play: |stage| pause(stage).boxed(),
+        probe: |stage| mirrored(stage, INFRA).boxed(),
+    },
+    Scene {
+        name: "kubeconfig",
+        play: |stage| kubeconfig(stage).boxed(),
+        probe: |stage| mirrored(stage, INFRA).boxed(),
+    },
+    Scene { name: "workers", play: |stage| workers(stage).boxed(), probe: |stage| newcomer(stage).boxed() },
+    Scene { name: "deletion", play: |stage| deletion(stage).boxed(), probe: |stage| newcomer(stage).boxed() },
+    Scene {
+        name: "infrastructure-vanishes",
+        play: |stage| infrastructure_vanishes(stage).boxed(),
+        probe: |stage| newcomer(stage).boxed(),
+    },
 ];
+
+/// The infrastructure complains for a moment, and the Cluster with it.
+async fn mirrored(stage: &Stage, kind: &str) {
+    let infra = stage.story.generics(kind).get("infra").await.unwrap();
+    let before = infra.data["status"]["conditions"].clone();
+    let probe = json!([{"type": "Ready", "status": "False", "reason": "Probe", "message": "still there?"}]);
+    stage.story.set_generic_status(kind, "infra", json!({"conditions": probe})).await;
+    until_says(stage, "InfrastructureReady", "Probe").await;
+    stage.story.set_generic_status(kind, "infra", json!({"conditions": before})).await;
+}
+
+/// Another Cluster comes and goes.
+async fn newcomer(stage: &Stage) {
+    stage.story.create_generic(INFRA, "probe", json!({})).await;
+    stage.story.create_cluster("probe", INFRA, "probe").await;
+    until_adopted(stage, INFRA, "probe").await;
+    let cluster = ApiResource::erase::<Cluster>(&());
+    stage.until(&cluster, "probe", "there", |cluster| cluster.is_some()).await;
+    stage.story.clusters().delete("probe", &DeleteParams::default()).await.unwrap();
+    stage.until(&cluster, "probe", "gone", |cluster| cluster.is_none()).await;
+    stage.until(&generic::resource(INFRA), "probe", "gone", |infra| infra.is_none()).await;
+}
 
 async fn infrastructure_first(stage: &Stage, kind: &str) {
     stage.story.create_generic(kind, "infra", spec_with_endpoint()).await;
@@ -184,6 +247,45 @@ async fn pause(stage: &Stage) {
     .await;
 }
 
+/// Core makes the kubeconfig, and makes it anew once the authority is the one that the server knows.
+async fn kubeconfig(stage: &Stage) {
+    let url = stage.story.plane.config().await.cluster_url;
+    let endpoint = json!({"host": url.host().unwrap(), "port": url.port_u16().unwrap()});
+    create_authority(&stage.story, "c", Some("c"), OTHER).await;
+    stage.story.create_generic(INFRA, "infra", json!({"controlPlaneEndpoint": endpoint})).await;
+    stage.story.set_generic_status(INFRA, "infra", provisioned(INFRA)).await;
+    stage.story.create_cluster("c", INFRA, "infra").await;
+    until_provisioned(stage).await;
+    let secret = ApiResource::erase::<Secret>(&());
+    stage.until(&secret, "c-kubeconfig", "made", |secret| secret.is_some()).await;
+    let (certificate, key) = stage.story.plane.authority();
+    change_authority(&stage.story, "c", (&certificate, &key)).await;
+    until_says(stage, "RemoteConnectionProbe", "ProbeSucceeded").await;
+}
+
+async fn workers(stage: &Stage) {
+    stage.story.create_generic(INFRA, "infra", spec_with_endpoint()).await;
+    stage.story.set_generic_status(INFRA, "infra", provisioned(INFRA)).await;
+    let cluster = stage.story.create_cluster("c", INFRA, "infra").await;
+    until_provisioned(stage).await;
+    create_machines(stage, &cluster, json!({"replicas": 3})).await;
+    for replicas in [2, 3] {
+        let status = Patch::Merge(json!({"status": {"replicas": replicas}}));
+        let api = objects(stage, &generic::core_resource(MACHINES));
+        api.patch_status("md", &PatchParams::default(), &status).await.unwrap();
+        until(stage, "counted", |_, status| {
+            let counted = status.workers.as_ref();
+            counted.is_some_and(|it| it.desired_replicas == Some(3) && it.replicas == Some(replicas))
+        })
+        .await;
+    }
+    stage.story.clusters().delete("c", &DeleteParams::default()).await.unwrap();
+    until_says(stage, "Deleting", "WaitingForWorkersDeletion").await;
+    until_going(stage, &generic::core_resource(MACHINES), "md").await;
+    release(stage, &generic::core_resource(MACHINES), "md").await;
+    stage.until(&ApiResource::erase::<Cluster>(&()), "c", "gone", |cluster| cluster.is_none()).await;
+}
+
 async fn deletion(stage: &Stage) {
     let spec = json!({
         "infrastructureRef": reference(INFRA, "infra"),
@@ -197,12 +299,7 @@ async fn deletion(stage: &Stage) {
         patch(stage, kind, name, json!({"metadata": {"finalizers": ["example.com/hold"]}})).await;
     }
     let cluster = stage.story.create_cluster_with("c", spec).await;
-    let mut machines = DynamicObject::new("md", &generic::core_resource(MACHINES));
-    machines.metadata.labels = Some([("cluster.x-k8s.io/cluster-name".to_owned(), "c".to_owned())].into());
-    machines.metadata.finalizers = Some(vec!["example.com/hold".to_owned()]);
-    machines.metadata.owner_references = Some(vec![cluster.owner_ref(&()).unwrap()]);
-    let api = objects(stage, &generic::core_resource(MACHINES));
-    api.create(&PostParams::default(), &machines).await.unwrap();
+    create_machines(stage, &cluster, json!({})).await;
     until_adopted(stage, INFRA, "infra").await;
     until_adopted(stage, CONTROL_PLANE, "cp").await;
     until_phase(stage, "Provisioned").await;
@@ -215,14 +312,12 @@ async fn deletion(stage: &Stage) {
     ];
     for (place, (kind, name, waiting)) in order.iter().enumerate() {
         until_says(stage, "Deleting", waiting).await;
-        let is_going = |it: &DynamicObject| it.metadata.deletion_timestamp.is_some();
-        stage.until(kind, name, "being deleted", |it| it.is_some_and(is_going)).await;
+        until_going(stage, kind, name).await;
         for (kind, name, _) in &order[place + 1..] {
             let later = objects(stage, kind).get(name).await.unwrap();
             assert_eq!(later.metadata.deletion_timestamp, None, "{name} goes too early");
         }
-        let release = Patch::Merge(json!({"metadata": {"finalizers": null}}));
-        objects(stage, kind).patch(name, &PatchParams::default(), &release).await.unwrap();
+        release(stage, kind, name).await;
     }
     stage.until(&ApiResource::erase::<Cluster>(&()), "c", "gone", |cluster| cluster.is_none()).await;
 }
@@ -235,6 +330,26 @@ async fn infrastructure_vanishes(stage: &Stage) {
     until_provisioned(stage).await;
     stage.story.generics(INFRA).delete("infra", &DeleteParams::default()).await.unwrap();
     until_says(stage, "InfrastructureReady", "ObjectDeleted").await;
+}
+
+/// A MachineDeployment of the Cluster, held by a finalizer.
+async fn create_machines(stage: &Stage, cluster: &Cluster, spec: Value) {
+    let kind = generic::core_resource(MACHINES);
+    let mut machines = DynamicObject::new("md", &kind).data(json!({ "spec": spec }));
+    machines.metadata.labels = Some([("cluster.x-k8s.io/cluster-name".to_owned(), "c".to_owned())].into());
+    machines.metadata.finalizers = Some(vec!["example.com/hold".to_owned()]);
+    machines.metadata.owner_references = Some(vec![cluster.owner_ref(&()).unwrap()]);
+    objects(stage, &kind).create(&PostParams::default(), &machines).await.unwrap();
+}
+
+async fn until_going(stage: &Stage, kind: &ApiResource, name: &str) {
+    let is_going = |it: &DynamicObject| it.metadata.deletion_timestamp.is_some();
+    stage.until(kind, name, "being deleted", |it| it.is_some_and(is_going)).await;
+}
+
+async fn release(stage: &Stage, kind: &ApiResource, name: &str) {
+    let release = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    objects(stage, kind).patch(name, &PatchParams::default(), &release).await.unwrap();
 }
 
 fn spec_with_endpoint() -> Value {

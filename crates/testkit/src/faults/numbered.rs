@@ -1,7 +1,7 @@
 //! One fault at one request: every request has a number among its like, so that the same one can be met again.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -69,8 +69,8 @@ impl RequestId {
         self.verb.is_write() && self.path != "events"
     }
 
-    /// The faults that make sense for this request. A watch may break in place of each of the `events` that it
-    /// brought in an undisturbed run; one that brought none breaks in a quiet moment.
+    /// The faults that make sense for this request. A watch may break in place of the first, the middle and the last
+    /// of the `events` that it brought in an undisturbed run; one that brought none breaks in a quiet moment.
     pub fn faults(&self, events: usize) -> Vec<Fault> {
         let mut faults = vec![
             Fault::CrashBefore,
@@ -86,9 +86,9 @@ impl RequestId {
         }
         if self.verb == Verb::Watch {
             faults.push(Fault::Gone);
-            let places = if events == 0 { 0..=0 } else { 1..=events };
-            faults.extend(places.clone().map(Fault::GoneInPlaceOf));
-            faults.extend(places.map(Fault::CutInPlaceOf));
+            let places = BTreeSet::from([events.min(1), events.div_ceil(2), events]);
+            faults.extend(places.iter().copied().map(Fault::GoneInPlaceOf));
+            faults.extend(places.into_iter().map(Fault::CutInPlaceOf));
             if events > 0 {
                 faults.extend([Fault::EventsLate, Fault::EventsDoubled]);
             }
