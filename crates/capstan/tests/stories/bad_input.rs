@@ -140,7 +140,7 @@ async fn what_the_schema_can_see_is_rejected() {
 async fn create_raw(story: &Story, name: &str, spec: &Value) -> Result<(), String> {
     let resource = kube::core::ApiResource::erase::<Cluster>(&());
     let api = kube::Api::namespaced_with(story.client.clone(), &story.namespace, &resource);
-    let object = kube::api::DynamicObject::new(name, &resource).data(json!({ "spec": spec }));
+    let object = DynamicObject::new(name, &resource).data(json!({ "spec": spec }));
     api.create(&PostParams::default(), &object)
         .await
         .map(|it| assert_eq!(it.name_any(), name))
