@@ -129,13 +129,11 @@ async fn serve_within(
 }
 
 async fn answer_within(limit: Duration, request: Request, next: Next) -> Response {
-    match tokio::time::timeout(limit, next.run(request)).await {
-        Ok(response) => response,
-        Err(_) => {
-            let words = format!("the request was not complete within {limit:?}\n");
-            (StatusCode::REQUEST_TIMEOUT, [(header::CONNECTION, "close")], words).into_response()
-        }
-    }
+    let answer = tokio::time::timeout(limit, next.run(request)).await;
+    answer.unwrap_or_else(|_| {
+        let words = format!("the request was not complete within {limit:?}\n");
+        (StatusCode::REQUEST_TIMEOUT, [(header::CONNECTION, "close")], words).into_response()
+    })
 }
 
 /// Bounds the memory that requests take: a body is read only once there is room for all of it.
