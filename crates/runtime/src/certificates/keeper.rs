@@ -122,6 +122,12 @@ struct Refusal {
     until: Instant,
 }
 
+impl Refusal {
+    fn stands(&self, target: Option<&Target>, bundle: &str, now: Instant) -> bool {
+        now < self.until && self.bundle == bundle && Some(&self.target) == target
+    }
+}
+
 /// A bundle that all targets carry which can be written, since when, and those that do not.
 struct Carried {
     bundle: String,
@@ -498,9 +504,8 @@ impl Keeper {
     /// Until when a target is left as it is, because we may not write it or because somebody else does as well.
     fn left_until(&self, key: &TargetKey, bundle: &str) -> Option<Instant> {
         let now = Instant::now();
-        let refused = self.state.refused.get(key).filter(|it| {
-            it.until > now && it.bundle == bundle && self.state.targets.get(key) == Some(&it.target)
-        });
+        let target = self.state.targets.get(key);
+        let refused = self.state.refused.get(key).filter(|it| it.stands(target, bundle, now));
         let paused = self.state.quarrels.get(key).and_then(|it| it.paused_until(bundle, now));
         refused.map(|it| it.until).max(paused)
     }
@@ -681,6 +686,53 @@ async fn observe<K>(
         };
         if sender.send(news).await.is_err() {
             return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    #[test]
+    fn what_was_refused_is_tried_again_after_a_while_or_a_change() {
+        let us = WebhookIdentity { namespace: "n".into(), service: "s".into(), secret: "x".into() };
+        let target = |version: &str| {
+            let config = json!({"service": {"namespace": "n", "name": "s"}});
+            let crd = json!({
+                "metadata": {"name": "c", "resourceVersion": version},
+                "spec": {"conversion": {"webhook": {"clientConfig": config}}},
+            });
+            Target::of_definition(&serde_json::from_value(crd).unwrap(), &us).unwrap()
+        };
+        let (now, seen) = (Instant::now(), target("1"));
+        let refusal = Refusal { target: seen.clone(), bundle: "a".into(), until: now + LONGEST_RETRY };
+        assert!(refusal.stands(Some(&seen), "a", now));
+        assert!(!refusal.stands(Some(&seen), "a", now + LONGEST_RETRY));
+        assert!(!refusal.stands(Some(&seen), "b", now));
+        assert!(!refusal.stands(Some(&target("2")), "a", now));
+        assert!(!refusal.stands(None, "a", now));
+    }
+
+    #[tokio::test]
+    async fn an_api_server_that_is_not_up_yet_refuses_nothing() {
+        for (code, message, expected) in [
+            (403, "forbidden: User \"u\" cannot patch resource", "refused"),
+            (403, "Forbidden: not yet ready to handle request", "failed"),
+            (422, "is invalid", "refused"),
+            (409, "conflict", "overtaken"),
+            (500, "etcdserver: no leader", "failed"),
+        ] {
+            let status = Status { code, ..Status::failure(message, "Reason") };
+            let found = match limited::<()>(async { Err(kube::Error::Api(status.boxed())) }).await {
+                Outcome::Done(()) => "done",
+                Outcome::Overtaken => "overtaken",
+                Outcome::Refused(_) => "refused",
+                Outcome::Failed(_) => "failed",
+            };
+            assert_eq!(found, expected, "{message}");
         }
     }
 }
