@@ -334,13 +334,13 @@ impl ClusterReconciler {
         let mut version = cluster.metadata.resource_version.clone();
         if let Some(patch) = plan.cluster {
             let written =
-                self.write(&self.resource, key, Part::Main, cluster.as_written(), patch, guard).await?;
+                self.write(&self.resource, key, Part::Main, || cluster.as_written(), patch, guard).await?;
             version.clone_from(&written.metadata.resource_version);
             self.clusters.remember(key, KnownCluster::new(written));
         }
         let mut failure = None;
         for adoption in &plan.adoptions {
-            let (resource, before) = (&adoption.resource, adoption.before.clone());
+            let (resource, before) = (&adoption.resource, || adoption.before.clone());
             let patch = adoption.patch.clone();
             match self.write(resource, &adoption.key, Part::Main, before, patch, guard).await {
                 Ok(written) => {
@@ -387,14 +387,16 @@ impl ClusterReconciler {
         resource: &ApiResource,
         key: &ObjectKey,
         part: Part,
-        before: Value,
+        before: impl FnOnce() -> Value + Send,
         mut patch: Value,
         guard: Guard,
     ) -> Result<Observed, WriteError> {
+        if matches!(guard, Guard::Version) {
+            return self.writer.patch(resource, key, part, &patch).await;
+        }
+        let before = before();
         // Into a status that is not there yet nothing can be put piece by piece.
-        let is_first =
-            part == Part::Status && before["status"].as_object().is_none_or(serde_json::Map::is_empty);
-        if is_first || matches!(guard, Guard::Version) {
+        if part == Part::Status && before["status"].as_object().is_none_or(serde_json::Map::is_empty) {
             return self.writer.patch(resource, key, part, &patch).await;
         }
         if let Some(metadata) = patch["metadata"].as_object_mut() {
@@ -418,7 +420,7 @@ impl ClusterReconciler {
         if let Some(mut patch) = status {
             // What the plan was made from guards the write: other writers' conditions are never lost.
             patch["metadata"] = json!({ "resourceVersion": version });
-            let before = snapshot.cluster.as_written();
+            let before = || snapshot.cluster.as_written();
             let written = self.write(&self.resource, key, Part::Status, before, patch, guard).await?;
             self.clusters.remember(key, KnownCluster::new(written));
         }

@@ -68,6 +68,11 @@ impl<T: Cached> Cache<T> {
         self.read().is_empty()
     }
 
+    /// Whether an object is known in this state or a later one.
+    pub fn knows(&self, key: &ObjectKey, metadata: &ObjectMeta) -> bool {
+        self.read().get(key).is_some_and(|known| !is_newer(metadata, known.metadata()))
+    }
+
     /// Takes in what a watch says.
     pub fn arrive(&self, key: &ObjectKey, object: T) -> Arrival<T> {
         let mut objects = self.write();

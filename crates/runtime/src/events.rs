@@ -16,9 +16,9 @@ use crate::{clock, leadership::Leadership, metrics::Metrics, throttle::Throttle}
 /// Events that wait to be written; beyond that they are dropped and counted.
 const WAITING: usize = 4096;
 /// Events a second, so that a crowd of objects does not slow down the work that they are about.
-const RATE: f64 = 50.0;
+const RATE: f64 = 20.0;
 /// Events at once beyond that rate.
-const BURST: u32 = 100;
+const BURST: u32 = 50;
 
 /// An event that takes longer than this is given up.
 const WRITE_LIMIT: Duration = Duration::from_secs(5);

@@ -236,6 +236,10 @@ async fn watch_as<K, T>(
             Ok(Event::Apply(object)) => {
                 failures = 0;
                 let key = ObjectKey::of(&object);
+                // Most of what comes is the echo of our own writes: it need not be reduced to be known.
+                if cache.knows(&key, object.meta()) {
+                    continue;
+                }
                 if let Some(object) = project(object) {
                     let arrival = cache.arrive(&key, object);
                     tell(&key, arrival);
