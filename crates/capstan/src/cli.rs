@@ -64,7 +64,7 @@ pub(crate) struct ManagerArgs {
     pub(crate) options: ManagerOptions,
 
     /// Clusters that are reconciled at the same time
-    #[arg(long, value_name = "NUMBER", default_value_t = 50, value_parser = positive)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 16, value_parser = positive)]
     pub(crate) cluster_concurrency: usize,
 
     /// Workload clusters that are connected to at the same time

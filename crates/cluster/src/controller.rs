@@ -56,7 +56,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { concurrency: 50, connections: ConnectionOptions::default() }
+        Self { concurrency: 16, connections: ConnectionOptions::default() }
     }
 }
 
