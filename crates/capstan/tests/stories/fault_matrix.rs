@@ -37,7 +37,7 @@ const MACHINES: &str = "MachineDeployment";
 /// Played side by side: most of a run is waiting.
 const PARALLEL: usize = 16;
 /// A fault costs a repeated pass or two, never a stream of writes.
-const MOST_EXTRA_WRITES: usize = 8;
+const MOST_EXTRA_WRITES: usize = 4;
 /// Far above what any run takes, and far below what a timer would cost.
 const SLOWEST_RECOVERY: Duration = Duration::from_secs(15);
 
