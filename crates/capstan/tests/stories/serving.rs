@@ -64,7 +64,7 @@ async fn health_and_metrics_are_where_dashboards_look() {
     story.until_phase("c", "Provisioning", LIMIT).await;
     for name in [
         "controller_runtime_reconcile_total{controller=\"cluster\",result=\"success\"}",
-        "controller_runtime_max_concurrent_reconciles{controller=\"cluster\"} 50",
+        "controller_runtime_max_concurrent_reconciles{controller=\"cluster\"} 16",
         "workqueue_adds_total{name=\"cluster\"",
         "rest_client_requests_total{code=\"200\"",
     ] {
