@@ -38,6 +38,9 @@ pub(crate) struct Measured {
     pub(crate) clusters: usize,
     pub(crate) all: Duration,
     pub(crate) floor: Duration,
+    /// What the server takes for the very writes that bring a Cluster to Provisioned, from somebody who knows them
+    /// beforehand.
+    pub(crate) same_writes: Duration,
     pub(crate) writes_each: f64,
     pub(crate) usage: process::Usage,
     /// How long a Cluster took to follow a change of its infrastructure: the median and the longest.
@@ -89,11 +92,13 @@ pub(crate) async fn measure(
     let follows =
         if contender.is_ours() { Some(follow(&story, &names[..clusters.min(50)]).await?) } else { None };
     manager.kill().await?;
+    let same_writes = repeat_writes(&story, &names).await?;
     Ok(Measured {
         name,
         clusters,
         all,
         floor,
+        same_writes,
         writes_each: (writes(&after) - writes(&before)) as f64 / clusters as f64,
         usage,
         follows,
@@ -129,6 +134,34 @@ async fn write_plainly(story: &Story, name: &str, round: usize) -> Result<()> {
     let patch = Patch::Merge(json!({"metadata": {"labels": {"raw": format!("{name}-{round}")}}}));
     story.generics(KIND).patch(name, &PatchParams::default(), &patch).await?;
     Ok(())
+}
+
+/// Sends the writes that the first Cluster got for as many others, in a namespace that nobody watches: what a
+/// controller would need that decided nothing and watched nothing.
+async fn repeat_writes(done: &Story, names: &[String]) -> Result<Duration> {
+    let story = Story::begin_on(Arc::clone(&done.plane), "again").await;
+    for_each(names, |name| prepare(&story, name)).await?;
+    let cluster = done.clusters().get(&names[0]).await?;
+    let infrastructure = done.generics(KIND).get(&names[0]).await?;
+    let adoption = json!({"metadata": {
+        "labels": infrastructure.metadata.labels, "ownerReferences": infrastructure.metadata.owner_references,
+    }});
+    let main = json!({
+        "metadata": {"finalizers": cluster.metadata.finalizers},
+        "spec": {"controlPlaneEndpoint": cluster.spec.control_plane_endpoint},
+    });
+    let status = json!({"status": cluster.status});
+    let (adoption, main, status) = (Patch::Merge(adoption), Patch::Merge(main), Patch::Merge(status));
+    let (clusters, generics, params) = (story.clusters(), story.generics(KIND), PatchParams::default());
+    let started = Instant::now();
+    for_each(names, async |name| {
+        clusters.patch_metadata(name, &params, &main).await?;
+        generics.patch_metadata(name, &params, &adoption).await?;
+        clusters.patch_status(name, &params, &status).await?;
+        Ok(())
+    })
+    .await?;
+    Ok(started.elapsed())
 }
 
 /// How long a Cluster takes to follow a change of its infrastructure, one after another: the median and the longest.

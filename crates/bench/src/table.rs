@@ -9,12 +9,14 @@ type Figure = fn(&Measured) -> String;
 
 /// One column for each measurement, one row for each figure.
 pub(crate) fn table(measured: &[Measured]) -> String {
-    let rows: [(&str, Figure); 8] = [
+    let rows: [(&str, Figure); 10] = [
         ("", |it| it.name.clone()),
         ("Clusters", |it| it.clusters.to_string()),
         ("all Provisioned in", |it| format!("{:.1} s", it.all.as_secs_f64())),
         ("three raw writes each", |it| format!("{:.1} s", it.floor.as_secs_f64())),
         ("times that floor", |it| format!("{:.2}", it.all.as_secs_f64() / it.floor.as_secs_f64())),
+        ("the same writes, raw", |it| format!("{:.1} s", it.same_writes.as_secs_f64())),
+        ("times those", |it| format!("{:.2}", it.all.as_secs_f64() / it.same_writes.as_secs_f64())),
         ("writes per Cluster", |it| format!("{:.2}", it.writes_each)),
         ("CPU of the manager", |it| format!("{:.2} s", it.usage.cpu.as_secs_f64())),
         ("peak memory", |it| format!("{:.1} MiB", it.usage.peak_mib)),

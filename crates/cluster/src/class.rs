@@ -39,7 +39,8 @@ impl ClassRecord {
             ..ObjectMeta::default()
         };
         // What is not a list of gates asks for nothing; the class's own admission is to say so.
-        let gates = serde_json::from_value(object.spec["availabilityGates"].clone()).unwrap_or_default();
+        let gates =
+            serde_json::from_value(object.spec.value()["availabilityGates"].take()).unwrap_or_default();
         Self { metadata, gates }
     }
 }

@@ -21,7 +21,7 @@ impl Foreign {
         for value in metadata.annotations.iter_mut().flat_map(|annotations| annotations.values_mut()) {
             *value = String::new();
         }
-        let essence = contract::essence(&spec, &status).to_string().into_boxed_str();
+        let essence = contract::essence(spec.as_str(), status.as_str()).into_boxed_str();
         Self { metadata, essence }
     }
 

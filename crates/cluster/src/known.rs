@@ -18,6 +18,8 @@ pub(crate) struct KnownCluster {
 impl KnownCluster {
     /// Packs an object.
     pub(crate) fn new(object: Observed) -> Self {
+        // What cannot be read stays so: the reason is kept beside it.
+        let packed = lz4_flex::compress_prepend_size(object.status.as_str().as_bytes()).into_boxed_slice();
         let mut bare = ClusterRecord::new(object);
         // Of the annotations only their presence is read, and some of them are large.
         for value in bare.metadata.annotations.iter_mut().flat_map(|annotations| annotations.values_mut()) {
@@ -26,12 +28,10 @@ impl KnownCluster {
         let initialization = bare.status.initialization.clone();
         let status = std::mem::take(&mut bare.status);
         bare.status.initialization = initialization;
-        // What came from JSON can become JSON again; if it could not, the status would be written anew.
-        let text = serde_json::to_vec(&status).unwrap_or_default();
         Self {
             bare,
             says_connected: conditions::is_true(&status.conditions, connection::CONDITION),
-            status: lz4_flex::compress_prepend_size(&text).into_boxed_slice(),
+            status: packed,
         }
     }
 
@@ -54,7 +54,7 @@ impl KnownCluster {
 
     fn unpack_status(&self) -> Option<ClusterStatus> {
         let text = lz4_flex::decompress_size_prepended(&self.status).ok()?;
-        serde_json::from_slice(&text).ok()
+        serde_json::from_slice::<Option<ClusterStatus>>(&text).ok()?
     }
 }
 

@@ -386,10 +386,10 @@ impl<'a> Draft<'a> {
             self.plan.cluster = Some(Value::Object(patch));
         }
         // A Cluster that is let go needs no status any more.
-        if self.plan.release.is_none() {
+        if self.plan.release.is_none() && self.status != self.cluster.status {
             // Both sides come from the same types, so that what the types do not know is never touched.
             let (before, after) = (json!(self.cluster.status), json!(self.status));
-            self.plan.status = merge_diff(&before, &after).map(|status| json!({"status": status}));
+            self.plan.status = merge_diff(&before, after).map(|status| json!({"status": status}));
         }
         self.plan
     }

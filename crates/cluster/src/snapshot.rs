@@ -36,11 +36,9 @@ impl ClusterRecord {
     /// Reads an object. One that cannot be read is kept with the reason, so that it never stops the others.
     pub fn new(object: Observed) -> Self {
         let Observed { metadata, spec, status } = object;
-        let or_empty = |value: Value| if value.is_null() { json!({}) } else { value };
         let read = || -> Result<_, String> {
-            let spec = serde_json::from_value(or_empty(spec)).map_err(|error| format!("spec: {error}"))?;
-            let status =
-                serde_json::from_value(or_empty(status)).map_err(|error| format!("status: {error}"))?;
+            let spec = spec.read().map_err(|error| format!("spec: {error}"))?;
+            let status = status.read().map_err(|error| format!("status: {error}"))?;
             Ok((spec, status))
         };
         match read() {

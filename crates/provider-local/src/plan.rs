@@ -29,10 +29,7 @@ pub(crate) struct LocalRecord {
 
 impl LocalRecord {
     pub(crate) fn new(object: Observed) -> Self {
-        let or_empty = |value: Value| if value.is_null() { json!({}) } else { value };
-        let spec = serde_json::from_value(or_empty(object.spec));
-        let status = serde_json::from_value(or_empty(object.status));
-        match (spec, status) {
+        match (object.spec.read(), object.status.read()) {
             (Ok(spec), Ok(status)) => Self { metadata: object.metadata, spec, status, malformed: None },
             (Err(error), _) | (_, Err(error)) => {
                 Self { metadata: object.metadata, malformed: Some(error.to_string()), ..Self::default() }
@@ -64,7 +61,7 @@ pub(crate) struct OwnerRecord {
 
 impl OwnerRecord {
     pub(crate) fn new(object: Observed) -> Self {
-        let spec = serde_json::from_value(object.spec).unwrap_or_default();
+        let spec = object.spec.read().unwrap_or_default();
         Self { metadata: object.metadata, spec }
     }
 }
@@ -197,7 +194,7 @@ fn pause_patch(local: &LocalRecord, why: &str, now: Timestamp) -> Option<Value> 
 }
 
 fn status_patch(local: &LocalRecord, status: &LocalClusterStatus) -> Option<Value> {
-    let difference = merge_diff(&json!(local.status), &json!(status))?;
+    let difference = merge_diff(&json!(local.status), json!(status))?;
     Some(json!({
         "metadata": {"resourceVersion": local.metadata.resource_version},
         "status": difference,

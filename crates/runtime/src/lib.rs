@@ -31,7 +31,7 @@ pub mod webhook;
 pub mod writer;
 
 pub use key::ObjectKey;
-pub use observed::{Observed, ObservedMetadata, ObservedSecret};
+pub use observed::{JsonText, Observed, ObservedMetadata, ObservedSecret};
 
 impl cache::Cached for Observed {
     fn metadata(&self) -> &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {

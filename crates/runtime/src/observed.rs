@@ -7,7 +7,7 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time},
 };
 use kube::core::{ApiResource, DynamicResourceScope, Resource};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 use serde_json::{Value, value::RawValue};
 
 /// The annotation in which kubectl keeps a copy of the whole object.
@@ -20,10 +20,49 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 pub struct Observed {
     /// The metadata, less `managedFields` and kubectl's copy of the object.
     pub metadata: ObjectMeta,
-    /// The desired state, or null.
-    pub spec: Value,
-    /// The reported state, or null.
-    pub status: Value,
+    /// The desired state.
+    pub spec: JsonText,
+    /// The reported state.
+    pub status: JsonText,
+}
+
+/// A part of an object as it came off the wire. It is read by whoever needs it, into what they need: most of what
+/// comes is the echo of a write and read by nobody.
+///
+/// Each part is read by itself: one that is nested too deeply spoils neither the object nor the list that it is in.
+#[derive(Clone, Debug, Default)]
+pub struct JsonText(Option<Box<RawValue>>);
+
+impl JsonText {
+    /// The text; `null` if there is nothing.
+    pub fn as_str(&self) -> &str {
+        self.0.as_deref().map_or("null", RawValue::get)
+    }
+
+    /// Reads it as something that may be left out altogether.
+    pub fn read<T: DeserializeOwned + Default>(&self) -> Result<T, serde_json::Error> {
+        Ok(serde_json::from_str::<Option<T>>(self.as_str())?.unwrap_or_default())
+    }
+
+    /// Reads it as it is. What stands for something unreadable has a type that no spec or status has, so that readers
+    /// notice.
+    pub fn value(&self) -> Value {
+        serde_json::from_str(self.as_str())
+            .unwrap_or_else(|error| Value::String(format!("unreadable: {error}")))
+    }
+}
+
+impl PartialEq for JsonText {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl From<Value> for JsonText {
+    fn from(value: Value) -> Self {
+        // A value can always become text.
+        Self(serde_json::value::to_raw_value(&value).ok())
+    }
 }
 
 /// The metadata of an object of any kind, asked for without the rest.
@@ -59,15 +98,6 @@ struct Wire {
     spec: Option<Box<RawValue>>,
     #[serde(default)]
     status: Option<Box<RawValue>>,
-}
-
-/// Each part is read by itself: one that is nested too deeply spoils neither the object nor the list that it is in.
-/// What stands for it has a type that no spec or status has, so that readers notice.
-fn read_part(part: Option<Box<RawValue>>) -> Value {
-    let read = |part: Box<RawValue>| {
-        serde_json::from_str(part.get()).unwrap_or_else(|error| Value::String(format!("unreadable: {error}")))
-    };
-    part.map_or(Value::Null, read)
 }
 
 #[derive(Default, Deserialize)]
@@ -112,7 +142,7 @@ impl From<WireMetadata> for ObjectMeta {
 impl<'de> Deserialize<'de> for Observed {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Wire { metadata, spec, status } = Wire::deserialize(deserializer)?;
-        Ok(Self { metadata: metadata.into(), spec: read_part(spec), status: read_part(status) })
+        Ok(Self { metadata: metadata.into(), spec: JsonText(spec), status: JsonText(status) })
     }
 }
 
@@ -143,8 +173,8 @@ impl Serialize for Observed {
         use serde::ser::SerializeStruct;
         let mut object = serializer.serialize_struct("Observed", 3)?;
         object.serialize_field("metadata", &self.metadata)?;
-        object.serialize_field("spec", &self.spec)?;
-        object.serialize_field("status", &self.status)?;
+        object.serialize_field("spec", &self.spec.0)?;
+        object.serialize_field("status", &self.status.0)?;
         object.end()
     }
 }
@@ -207,8 +237,8 @@ mod tests {
         assert_eq!(object.metadata.managed_fields, None);
         assert_eq!(object.metadata.annotations, Some([("keep".to_owned(), "me".to_owned())].into()));
         assert_eq!(object.metadata.resource_version.as_deref(), Some("7"));
-        assert_eq!(object.spec, json!({"a": 1}));
-        assert_eq!(object.status, Value::Null);
+        assert_eq!(object.spec.value(), json!({"a": 1}));
+        assert_eq!(object.status.value(), Value::Null);
     }
 
     #[test]
@@ -216,7 +246,8 @@ mod tests {
         let object: Observed =
             serde_json::from_value(json!({"metadata": {"name": "n"}, "spec": "text", "status": [1]}))
                 .unwrap();
-        assert_eq!((object.spec, object.status), (json!("text"), json!([1])));
+        assert_eq!((object.spec.value(), object.status.value()), (json!("text"), json!([1])));
+        assert!(object.spec.read::<BTreeMap<String, Value>>().is_err());
     }
 
     #[test]
@@ -226,8 +257,18 @@ mod tests {
             format!(r#"[{{"metadata": {{"name": "n"}}, "spec": {{"a": {deep}}}, "status": {{"b": 1}}}}]"#);
         let objects: Vec<Observed> = serde_json::from_str(&text).unwrap();
         assert_eq!(objects[0].metadata.name.as_deref(), Some("n"));
-        assert!(objects[0].spec.as_str().unwrap().contains("recursion limit"), "{}", objects[0].spec);
-        assert_eq!(objects[0].status, json!({"b": 1}));
+        let spec = objects[0].spec.value();
+        assert!(spec.as_str().unwrap().contains("recursion limit"), "{spec}");
+        assert_eq!(objects[0].status.value(), json!({"b": 1}));
+    }
+
+    #[test]
+    fn what_is_absent_or_null_is_empty() {
+        for text in [r#"{"metadata": {}}"#, r#"{"metadata": {}, "spec": null}"#] {
+            let object: Observed = serde_json::from_str(text).unwrap();
+            assert_eq!(object.spec, JsonText::default());
+            assert_eq!(object.spec.read::<BTreeMap<String, Value>>().unwrap(), BTreeMap::new());
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value, json, value::RawValue};
 
 use super::ContractVersion;
 use crate::cluster::v1beta2::{ApiEndpoint, FailureDomain, VersionStatus};
@@ -386,8 +386,8 @@ fn put(object: &mut Value, path: &str, value: Value) {
     *place = value;
 }
 
-/// What of a provider's object the contract reads: everything else may be forgotten.
-pub fn essence(spec: &Value, status: &Value) -> Value {
+/// What of a provider's object the contract reads, from text to text: everything else may be forgotten.
+pub fn essence(spec: &str, status: &str) -> String {
     const SPEC: [&str; 3] = ["controlPlaneEndpoint", "replicas", "version"];
     const STATUS: [&str; 17] = [
         "availableReplicas",
@@ -408,14 +408,16 @@ pub fn essence(spec: &Value, status: &Value) -> Value {
         "v1beta2",
         "versions",
     ];
-    let keep = |value: &Value, names: &[&str]| -> Value {
-        let kept: Map<_, _> = names
+    let keep = |text: &str, names: &[&str]| -> String {
+        // Something that is not an object has none of the fields.
+        let fields: BTreeMap<String, &RawValue> = serde_json::from_str(text).unwrap_or_default();
+        let kept: Vec<_> = names
             .iter()
-            .filter_map(|name| value.get(name).map(|field| ((*name).to_owned(), field.clone())))
+            .filter_map(|name| fields.get(*name).map(|field| format!("{name:?}:{}", field.get())))
             .collect();
-        Value::Object(kept)
+        kept.join(",")
     };
-    json!({"spec": keep(spec, &SPEC), "status": keep(status, &STATUS)})
+    format!("{{\"spec\":{{{}}},\"status\":{{{}}}}}", keep(spec, &SPEC), keep(status, &STATUS))
 }
 
 /// A value as an error message shows it: its kind, and itself where it is short.
@@ -580,11 +582,12 @@ mod tests {
             "spec": {"controlPlaneEndpoint": {"host": "h", "port": 1}, "region": "r", "replicas": 3},
             "status": {"ready": true, "failureDomains": {"a": {}}, "network": {"id": "vpc-1"}},
         });
-        let essence = essence(&object["spec"], &object["status"]);
+        let essence = essence(&object["spec"].to_string(), &object["status"].to_string());
         assert_eq!(
-            essence,
+            serde_json::from_str::<Value>(&essence).unwrap(),
             json!({"spec": {"controlPlaneEndpoint": {"host": "h", "port": 1}, "replicas": 3},
                    "status": {"ready": true, "failureDomains": {"a": {}}}})
         );
+        assert_eq!(super::essence("null", "[1]"), r#"{"spec":{},"status":{}}"#);
     }
 }

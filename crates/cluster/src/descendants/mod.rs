@@ -114,7 +114,7 @@ impl Descendant {
             finalizers: metadata.finalizers,
             ..ObjectMeta::default()
         };
-        Self { metadata, facts: Facts::read(&spec, &status) }
+        Self { metadata, facts: Facts::read(&spec.value(), &status.value()) }
     }
 
     /// The name.
@@ -308,7 +308,8 @@ mod tests {
     use super::*;
 
     fn descendant(metadata: Value, spec: Value, status: Value) -> Descendant {
-        Descendant::new(Observed { metadata: serde_json::from_value(metadata).unwrap(), spec, status })
+        let metadata = serde_json::from_value(metadata).unwrap();
+        Descendant::new(Observed { metadata, spec: spec.into(), status: status.into() })
     }
 
     #[test]

@@ -236,7 +236,7 @@ fn half_an_endpoint_is_none() {
     let (_, reason, message) = world.condition("InfrastructureReady");
     assert_eq!(reason, "ContractViolated");
     assert!(message.contains("spec.controlPlaneEndpoint.port must be set as well"), "{message}");
-    world.infrastructure.as_mut().unwrap().spec = endpoint();
+    world.infrastructure.as_mut().unwrap().spec = endpoint().into();
     let world = world.settle();
     assert_eq!(world.status().phase.as_deref(), Some("Provisioned"));
 }
@@ -246,7 +246,7 @@ fn the_users_endpoint_stays_and_provisioned_is_never_taken_back() {
     let mut world = World::new(infrastructure(endpoint(), provisioned(json!({}))));
     world.cluster.spec.control_plane_endpoint = Some(ApiEndpoint { host: "1.2.3.4".into(), port: 8443 });
     let mut world = world.settle();
-    world.infrastructure.as_mut().unwrap().status = json!({"initialization": {"provisioned": false}});
+    world.infrastructure.as_mut().unwrap().status = json!({"initialization": {"provisioned": false}}).into();
     let world = world.settle();
     assert_eq!(world.cluster.spec.control_plane_endpoint.as_ref().unwrap().host, "1.2.3.4");
     assert_eq!(world.status().phase.as_deref(), Some("Provisioned"));
@@ -353,7 +353,7 @@ fn terminal_failures_are_final_in_the_older_contract_only() {
         failure.failure_message.as_deref(),
         Some("Failure detected from referenced resource g.io/v1, Kind=FooCluster with name \"ic\": boom")
     );
-    world.infrastructure.as_mut().unwrap().status = json!({"ready": true});
+    world.infrastructure.as_mut().unwrap().status = json!({"ready": true}).into();
     assert_eq!(world.settle().status().phase.as_deref(), Some("Failed"), "there is no way back");
 
     let mut both = failing;
@@ -452,7 +452,7 @@ fn member(kind: Kind, name: &str, more: Value, spec: Value, status: Value) -> Me
     Member {
         kind,
         version: "v1beta2",
-        object: Arc::new(Descendant::new(Observed { metadata, spec, status })),
+        object: Arc::new(Descendant::new(Observed { metadata, spec: spec.into(), status: status.into() })),
     }
 }
 
