@@ -1,0 +1,61 @@
+//! The contract as data.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// How much a rule binds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Level {
+    /// A provider that breaks it does not work.
+    Must,
+    /// A provider that breaks it works worse than its users expect.
+    Should,
+    /// It may be left out; what is there must be right.
+    May,
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Must => "MUST",
+            Self::Should => "SHOULD",
+            Self::May => "MAY",
+        })
+    }
+}
+
+/// The versions of the contract that have a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Contracts {
+    /// All of them.
+    #[serde(rename = "all")]
+    All,
+    /// Only v1beta1.
+    #[serde(rename = "v1beta1")]
+    V1Beta1,
+    /// Only v1beta2.
+    #[serde(rename = "v1beta2")]
+    V1Beta2,
+}
+
+/// One rule of the contract.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Rule {
+    /// A short name that stays the same for ever, e.g. `IC4`.
+    pub id: &'static str,
+    /// How much it binds.
+    pub level: Level,
+    /// The contracts that have it.
+    pub contracts: Contracts,
+    /// What a provider does that keeps it, in one sentence.
+    pub statement: &'static str,
+    /// How it is checked, in one sentence.
+    pub check: &'static str,
+    /// What core does with a provider that breaks it.
+    pub otherwise: &'static str,
+    /// The paragraph of the contract.
+    pub link: &'static str,
+}
