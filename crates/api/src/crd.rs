@@ -37,7 +37,6 @@ pub fn merge(
     conversion: Conversion<'_>,
 ) -> CustomResourceDefinition {
     let mut crd = stored;
-    crd.spec.names.list_kind = Some(format!("{}List", crd.spec.names.kind));
     let older = older.spec.versions.into_iter();
     crd.spec.versions = older
         .map(|version| CustomResourceDefinitionVersion { storage: false, ..version })
@@ -45,12 +44,21 @@ pub fn merge(
         .collect();
     for version in &mut crd.spec.versions {
         version.served = version.storage || conversion != Conversion::Nobody;
+    }
+    crd.spec.conversion = Some(strategy(conversion));
+    single(crd)
+}
+
+/// A CRD as kube's derive makes it, in the form that an API server wants.
+#[must_use]
+pub fn single(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
+    crd.spec.names.list_kind = Some(format!("{}List", crd.spec.names.kind));
+    for version in &mut crd.spec.versions {
         if let Some(schema) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) {
             describe_root(schema, &crd.spec.names.kind);
             adapt(schema);
         }
     }
-    crd.spec.conversion = Some(strategy(conversion));
     crd
 }
 

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     io,
-    net::{Ipv4Addr, SocketAddr},
+    net::SocketAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -29,7 +29,7 @@ pub struct LoadBalancers {
 
 #[derive(Debug)]
 struct LoadBalancer {
-    uid: String,
+    id: String,
     endpoint: ApiEndpoint,
     backends: watch::Sender<Arc<[String]>>,
     task: JoinHandle<()>,
@@ -39,6 +39,20 @@ impl Drop for LoadBalancer {
     fn drop(&mut self) {
         self.task.abort();
     }
+}
+
+/// Where a load balancer is wanted.
+#[derive(Debug)]
+pub enum Place<'a> {
+    /// Here.
+    At(&'a ApiEndpoint),
+    /// On any port of this host that is not reserved.
+    Anywhere {
+        /// The host.
+        host: &'a str,
+        /// Ports that somebody has a claim to.
+        reserved: &'a [i32],
+    },
 }
 
 /// The load balancer cannot listen.
@@ -60,18 +74,21 @@ pub enum ListenError {
 }
 
 impl LoadBalancers {
-    /// Makes sure that a LocalCluster's load balancer listens at the wanted endpoint, or anywhere on loopback,
-    /// and forwards to these backends. Says where it listens. Ports that are reserved are not picked.
+    /// Makes sure that a LocalCluster's load balancer listens where it is wanted, and forwards to these backends. Says
+    /// where it listens.
     pub async fn ensure(
         &self,
         key: &ObjectKey,
-        uid: &str,
-        wanted: Option<&ApiEndpoint>,
+        id: &str,
+        place: &Place<'_>,
         backends: &[String],
-        is_reserved: impl Fn(u16) -> bool,
     ) -> Result<ApiEndpoint, ListenError> {
+        let wanted = match place {
+            Place::At(endpoint) => Some(*endpoint),
+            Place::Anywhere { .. } => None,
+        };
         if let Some(running) = self.lock().get(key)
-            && running.uid == uid
+            && running.id == id
             && wanted.is_none_or(|wanted| *wanted == running.endpoint)
             && !running.task.is_finished()
         {
@@ -89,16 +106,15 @@ impl LoadBalancers {
         if same {
             self.remove(key).await;
         }
-        let (listener, endpoint) = match wanted {
-            Some(wanted) => listen(wanted).await?,
-            None => listen_anywhere(is_reserved).await?,
+        let (listener, endpoint) = match place {
+            Place::At(endpoint) => listen(endpoint).await?,
+            Place::Anywhere { host, reserved } => listen_anywhere(host, reserved).await?,
         };
         self.remove(key).await;
         info!(object = %key, host = %endpoint.host, port = endpoint.port, "load balancer listening");
         let (sender, receiver) = watch::channel(backends.into());
         let task = tokio::spawn(accept_all(listener, receiver));
-        let balancer =
-            LoadBalancer { uid: uid.to_owned(), endpoint: endpoint.clone(), backends: sender, task };
+        let balancer = LoadBalancer { id: id.to_owned(), endpoint: endpoint.clone(), backends: sender, task };
         self.lock().insert(key.clone(), balancer);
         Ok(endpoint)
     }
@@ -133,15 +149,13 @@ async fn listen(wanted: &ApiEndpoint) -> Result<(TcpListener, ApiEndpoint), List
 }
 
 /// Picks a port that is free now and that nobody has a claim to.
-async fn listen_anywhere(
-    is_reserved: impl Fn(u16) -> bool,
-) -> Result<(TcpListener, ApiEndpoint), ListenError> {
-    let anywhere = ApiEndpoint { host: Ipv4Addr::LOCALHOST.to_string(), port: 0 };
+async fn listen_anywhere(host: &str, reserved: &[i32]) -> Result<(TcpListener, ApiEndpoint), ListenError> {
+    let anywhere = ApiEndpoint { host: host.to_owned(), port: 0 };
     // Those that are passed over are held meanwhile, so that each try gives another port.
     let mut passed_over = Vec::new();
     loop {
         let (listener, endpoint) = listen(&anywhere).await?;
-        if !u16::try_from(endpoint.port).is_ok_and(&is_reserved) {
+        if !reserved.contains(&endpoint.port) {
             return Ok((listener, endpoint));
         }
         passed_over.push(listener);
@@ -216,6 +230,8 @@ mod tests {
         address
     }
 
+    const ANYWHERE: Place<'static> = Place::Anywhere { host: "127.0.0.1", reserved: &[] };
+
     async fn ask(endpoint: &ApiEndpoint) -> String {
         let port = u16::try_from(endpoint.port).unwrap();
         let mut stream = TcpStream::connect((endpoint.host.as_str(), port)).await.unwrap();
@@ -233,19 +249,19 @@ mod tests {
             listener.local_addr().unwrap().to_string()
         };
         let backends = [server("one").await, dead, server("two").await];
-        let endpoint = balancers.ensure(&key, "u", None, &backends, |_| false).await.unwrap();
+        let endpoint = balancers.ensure(&key, "u", &ANYWHERE, &backends).await.unwrap();
         let mut answers = Vec::new();
         for _ in 0..6 {
             answers.push(ask(&endpoint).await);
         }
         assert_eq!(answers, ["one", "two", "two", "one", "two", "two"]);
 
-        let again =
-            balancers.ensure(&key, "u", Some(&endpoint), &[server("three").await], |_| false).await.unwrap();
+        let here = Place::At(&endpoint);
+        let again = balancers.ensure(&key, "u", &here, &[server("three").await]).await.unwrap();
         assert_eq!(again, endpoint, "new backends need no new port");
         assert_eq!(ask(&endpoint).await, "three");
 
-        balancers.ensure(&key, "u", Some(&endpoint), &[], |_| false).await.unwrap();
+        balancers.ensure(&key, "u", &here, &[]).await.unwrap();
         assert_eq!(ask(&endpoint).await, "", "without backends a client is let go");
     }
 
@@ -255,10 +271,8 @@ mod tests {
         let port = taken.local_addr().unwrap().port();
         let wanted = ApiEndpoint { host: "127.0.0.1".into(), port: port.into() };
         let balancers = LoadBalancers::default();
-        let error = balancers
-            .ensure(&ObjectKey::new("n", "a"), "u", Some(&wanted), &[], |_| false)
-            .await
-            .unwrap_err();
+        let key = ObjectKey::new("n", "a");
+        let error = balancers.ensure(&key, "u", &Place::At(&wanted), &[]).await.unwrap_err();
         assert!(error.to_string().contains(&format!("127.0.0.1:{port}")), "{error}");
     }
 
@@ -266,10 +280,11 @@ mod tests {
     async fn removal_frees_the_port() {
         let balancers = LoadBalancers::default();
         let key = ObjectKey::new("n", "a");
-        let endpoint = balancers.ensure(&key, "u", None, &[], |_| false).await.unwrap();
+        let endpoint = balancers.ensure(&key, "u", &ANYWHERE, &[]).await.unwrap();
         balancers.remove(&key).await;
         balancers.remove(&key).await;
-        let other = balancers.ensure(&ObjectKey::new("n", "b"), "u", Some(&endpoint), &[], |_| false).await;
+        let other = ObjectKey::new("n", "b");
+        let other = balancers.ensure(&other, "u", &Place::At(&endpoint), &[]).await;
         assert_eq!(other.unwrap(), endpoint);
     }
 }

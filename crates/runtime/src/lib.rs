@@ -24,6 +24,7 @@ pub mod patch;
 pub mod queue;
 pub mod readiness;
 pub mod serve;
+pub mod shell;
 mod throttle;
 pub mod tls;
 pub mod watch;

@@ -152,10 +152,8 @@ impl Story {
             capstan_cluster::register(&mut manager, core);
         }
         if which != Which::Core {
-            capstan_provider_local::register(
-                &mut manager,
-                capstan_provider_local::Options { concurrency: 10 },
-            );
+            let options = capstan_provider_local::Options { concurrency: 10 };
+            capstan_provider_local::register(&mut manager, options).unwrap();
         }
         RunningManager { stop, task: tokio::spawn(manager.run()) }
     }

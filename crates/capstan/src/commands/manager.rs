@@ -1,9 +1,11 @@
 //! `capstan manager`.
 
-use capstan_runtime::manager::Manager;
+use capstan_runtime::{
+    manager::Manager,
+    shell::{host_name, stop_on_signal},
+};
 use tracing::warn;
 
-use super::{host_name, stop_on_signal};
 use crate::{cli::ManagerArgs, error::CommandError, logging};
 
 pub(crate) async fn run(args: ManagerArgs) -> Result<(), CommandError> {
@@ -11,7 +13,7 @@ pub(crate) async fn run(args: ManagerArgs) -> Result<(), CommandError> {
     if let Some(gates) = args.feature_gates.as_deref().filter(|gates| !gates.is_empty()) {
         warn!(gates, "--feature-gates has no effect: there are no feature gates here");
     }
-    let stop = stop_on_signal()?;
+    let stop = stop_on_signal().map_err(|error| CommandError::new("cannot listen for signals", error))?;
     // Where the core provider is part of the process, its Lease keeps upstream's core manager out.
     let lease = if args.which.core() { capstan_cluster::LEASE } else { capstan_provider_local::LEASE };
     let wrap = |error| CommandError::new("the manager cannot run", error);
@@ -36,7 +38,8 @@ pub(crate) async fn run(args: ManagerArgs) -> Result<(), CommandError> {
     }
     if args.which.local() {
         let options = capstan_provider_local::Options { concurrency: args.localcluster_concurrency };
-        capstan_provider_local::register(&mut manager, options);
+        let registered = capstan_provider_local::register(&mut manager, options);
+        registered.map_err(|error| CommandError::new("the local provider cannot run", error))?;
     }
     manager.run().await.map_err(wrap)
 }

@@ -36,13 +36,13 @@ use kube::{
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-use super::{host_name, stop_on_signal};
 use crate::{
     cli::QuickstartArgs,
     error::CommandError,
     logging,
     printer::{Printer, coloured, dim},
 };
+use capstan_runtime::shell::{host_name, stop_on_signal};
 
 const NAMESPACE: &str = "default";
 const FIELD_MANAGER: &str = "capstan-quickstart";
@@ -52,7 +52,7 @@ const HEARSAY_LIMIT: Duration = Duration::from_secs(10);
 const PROVISIONED_LIMIT: Duration = Duration::from_mins(1);
 
 pub(crate) async fn run(args: QuickstartArgs, printer: Printer) -> Result<(), CommandError> {
-    let stop = stop_on_signal()?;
+    let stop = stop_on_signal().map_err(|error| CommandError::new("cannot listen for signals", error))?;
     let started = Instant::now();
     let plane = tokio::select! {
         plane = start_control_plane(args.state_dir.clone(), printer) => plane?,
@@ -142,7 +142,9 @@ async fn run_on(
     let mut manager = Manager::new(options, client.clone(), metrics, lease, &host_name(), stop.clone());
     manager.serve_webhooks_on(listener, certificate);
     capstan_cluster::register(&mut manager, capstan_cluster::Options::default());
-    capstan_provider_local::register(&mut manager, capstan_provider_local::Options::default());
+    let registered =
+        capstan_provider_local::register(&mut manager, capstan_provider_local::Options::default());
+    registered.map_err(|error| CommandError::new("the local provider cannot run", error))?;
     printer.done(&format!("Core provider and local provider running (log: {})", log.display()));
     let mut manager = tokio::spawn(manager.run());
 

@@ -32,7 +32,7 @@ async fn a_client_of_the_older_versions_is_served() {
         Manager::new(options, story.client.clone(), Metrics::default(), "story", "story", stop.clone());
     manager.serve_webhooks_on(listener, certificate);
     capstan_cluster::register(&mut manager, capstan_cluster::Options::default());
-    capstan_provider_local::register(&mut manager, capstan_provider_local::Options::default());
+    capstan_provider_local::register(&mut manager, capstan_provider_local::Options::default()).unwrap();
     let manager = tokio::spawn(manager.run());
 
     let clusters = resource("cluster.x-k8s.io", "Cluster", "clusters");

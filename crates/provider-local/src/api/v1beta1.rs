@@ -5,12 +5,13 @@
 use std::collections::BTreeMap;
 
 use capstan_api::{cluster::v1beta2::FailureDomain, conditions::ConditionStatus};
+use capstan_provider_sdk::TemplateResource;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::v1beta2::TemplateMetadata;
+use super::v1beta2::{IdentityReference, Simulation};
 
 /// What a cluster's infrastructure should be.
 #[derive(Clone, Debug, Default, PartialEq, CustomResource, Serialize, Deserialize, JsonSchema)]
@@ -62,6 +63,12 @@ pub struct LocalClusterSpec {
         extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
     )]
     pub failure_domains: Vec<FailureDomain>,
+    /// identityRef names the tenant whose load balancer this is; everything is allowed unless set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub identity_ref: Option<IdentityReference>,
+    /// simulate makes the infrastructure slow or faulty, for tests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub simulate: Option<Simulation>,
 }
 
 /// Where an API server is reached; zero values mean "not yet".
@@ -161,16 +168,5 @@ pub struct Condition {
 #[serde(rename_all = "camelCase")]
 pub struct LocalClusterTemplateSpec {
     /// template is the LocalCluster to make.
-    pub template: LocalClusterTemplateResource,
-}
-
-/// A LocalCluster to make.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct LocalClusterTemplateResource {
-    /// metadata is given to the LocalClusters.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<TemplateMetadata>,
-    /// spec is given to the LocalClusters.
-    pub spec: LocalClusterSpec,
+    pub template: TemplateResource<LocalClusterSpec>,
 }

@@ -2,12 +2,11 @@
 
 #![expect(clippy::duplicated_attributes, reason = "each printer column has a type")]
 
-use std::collections::BTreeMap;
-
 use capstan_api::{
     cluster::v1beta2::{ApiEndpoint, FailureDomain},
     conditions::Condition,
 };
+use capstan_provider_sdk::{Initialization, TemplateResource};
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -74,6 +73,55 @@ pub struct LocalClusterSpec {
         extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
     )]
     pub failure_domains: Vec<FailureDomain>,
+    /// identityRef names the tenant whose load balancer this is; everything is allowed unless set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub identity_ref: Option<IdentityReference>,
+    /// simulate makes the infrastructure slow or faulty, for tests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub simulate: Option<Simulation>,
+}
+
+/// The tenant behind a LocalCluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct IdentityReference {
+    /// name is that of a Secret in the same namespace. Its key `host` holds the address that the tenant's load balancers
+    /// listen on, and no other.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+}
+
+/// Infrastructure that is slow or faulty on purpose.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Simulation {
+    /// provisioningSeconds is how long after the creation of the LocalCluster its infrastructure is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 86400))]
+    pub provisioning_seconds: Option<u32>,
+    /// deletionSeconds is how long after the deletion of the LocalCluster its infrastructure is gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 86400))]
+    pub deletion_seconds: Option<u32>,
+    /// error is what provisioning fails with, again and again, for as long as it is set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 1024))]
+    pub error: Option<String>,
+    /// terminalFailure is what provisioning fails with for good.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub terminal_failure: Option<SimulatedFailure>,
+}
+
+/// A failure that cannot be recovered from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SimulatedFailure {
+    /// reason is a word in CamelCase.
+    #[schemars(length(min = 1, max = 256), regex(pattern = r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"))]
+    pub reason: String,
+    /// message tells a person about it.
+    #[schemars(length(min = 1, max = 10240))]
+    pub message: String,
 }
 
 /// What is known of a cluster's infrastructure.
@@ -89,7 +137,7 @@ pub struct LocalClusterStatus {
     pub conditions: Vec<Condition>,
     /// initialization says which first steps are done.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub initialization: Option<LocalClusterInitialization>,
+    pub initialization: Option<Initialization>,
     /// failureDomains are the places that machines can be put in.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(
@@ -100,16 +148,6 @@ pub struct LocalClusterStatus {
     /// deprecated holds what v1beta1 still shows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<LocalClusterDeprecated>,
-}
-
-/// Which first steps are done.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(extend("minProperties" = 1))]
-pub struct LocalClusterInitialization {
-    /// provisioned is true once the infrastructure has been complete.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub provisioned: Option<bool>,
 }
 
 /// What older API versions show.
@@ -157,28 +195,5 @@ pub struct TerminalFailure {
 #[serde(rename_all = "camelCase")]
 pub struct LocalClusterTemplateSpec {
     /// template is the LocalCluster to make.
-    pub template: LocalClusterTemplateResource,
-}
-
-/// A LocalCluster to make.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct LocalClusterTemplateResource {
-    /// metadata is given to the LocalClusters.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<TemplateMetadata>,
-    /// spec is given to the LocalClusters.
-    pub spec: LocalClusterSpec,
-}
-
-/// Labels and annotations of the objects made from a template.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-pub struct TemplateMetadata {
-    /// labels of the object.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub labels: BTreeMap<String, String>,
-    /// annotations of the object.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub annotations: BTreeMap<String, String>,
+    pub template: TemplateResource<LocalClusterSpec>,
 }

@@ -1,47 +1,64 @@
-//! `LocalCluster` between its API versions: the same facts in the shapes of the two contracts.
+//! A kind between two API versions that say the same facts in the shapes of the two contracts.
 
 use std::sync::Arc;
 
-use capstan_api::{contract::GroupKind, names::INFRASTRUCTURE_GROUP};
+use capstan_api::contract::GroupKind;
 use capstan_runtime::webhook::{Converter, Converters};
 use serde_json::{Map, Value, json};
 
-const V1BETA1: &str = "infrastructure.cluster.x-k8s.io/v1beta1";
-const V1BETA2: &str = "infrastructure.cluster.x-k8s.io/v1beta2";
-
-/// Adds the provider's kinds to what the webhook converts.
-pub(crate) fn add_converters(converters: &mut Converters) {
-    let cluster: Converter = Arc::new(|object, desired| convert(object, desired, "/spec", "/status"));
-    let template: Converter = Arc::new(|object, desired| convert(object, desired, "/spec/template/spec", ""));
-    converters.add(GroupKind::new(INFRASTRUCTURE_GROUP, "LocalCluster"), cluster);
-    converters.add(GroupKind::new(INFRASTRUCTURE_GROUP, "LocalClusterTemplate"), template);
+/// Two API versions of a kind, of which one speaks contract v1beta1 and the other v1beta2, and that differ in nothing
+/// but the contract's fields.
+#[derive(Clone, Debug)]
+pub struct ContractVersions {
+    /// The API group.
+    pub group: &'static str,
+    /// The API version that speaks contract v1beta1.
+    pub v1beta1: &'static str,
+    /// The API version that speaks contract v1beta2.
+    pub v1beta2: &'static str,
 }
 
-fn convert(mut object: Value, desired: &str, spec: &str, status: &str) -> Result<Value, String> {
-    let known = |version: &str| version == V1BETA1 || version == V1BETA2;
-    let current = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default().to_owned();
-    if !known(&current) || !known(desired) {
-        return Err(format!("versions {V1BETA1} and {V1BETA2} are known"));
+impl ContractVersions {
+    /// Adds an InfraCluster kind and its template to what the webhook converts.
+    pub fn add_to(&self, converters: &mut Converters, kind: &str) {
+        let versions = self.clone();
+        let cluster: Converter =
+            Arc::new(move |object, desired| versions.convert(object, desired, "/spec", "/status"));
+        let versions = self.clone();
+        let template: Converter =
+            Arc::new(move |object, desired| versions.convert(object, desired, "/spec/template/spec", ""));
+        converters.add(GroupKind::new(self.group, kind), cluster);
+        converters.add(GroupKind::new(self.group, format!("{kind}Template")), template);
     }
-    if current == desired {
-        return Ok(object);
-    }
-    object["apiVersion"] = json!(desired);
-    if desired == V1BETA2
-        && let Some(spec) = object.pointer_mut(spec).and_then(Value::as_object_mut)
-    {
-        drop_zero_endpoint(spec);
-    }
-    // An empty pointer would be the whole object: a template has no status.
-    let status = Some(status).filter(|it| !it.is_empty()).and_then(|it| object.pointer_mut(it));
-    if let Some(status) = status.and_then(Value::as_object_mut) {
-        if desired == V1BETA2 {
-            status_to_v1beta2(status);
-        } else {
-            status_to_v1beta1(status);
+
+    fn convert(&self, mut object: Value, desired: &str, spec: &str, status: &str) -> Result<Value, String> {
+        let (older, newer) =
+            (format!("{}/{}", self.group, self.v1beta1), format!("{}/{}", self.group, self.v1beta2));
+        let known = |version: &str| version == older || version == newer;
+        let current = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default().to_owned();
+        if !known(&current) || !known(desired) {
+            return Err(format!("versions {older} and {newer} are known"));
         }
+        if current == desired {
+            return Ok(object);
+        }
+        object["apiVersion"] = json!(desired);
+        if desired == newer
+            && let Some(spec) = object.pointer_mut(spec).and_then(Value::as_object_mut)
+        {
+            drop_zero_endpoint(spec);
+        }
+        // An empty pointer would be the whole object: a template has no status.
+        let status = Some(status).filter(|it| !it.is_empty()).and_then(|it| object.pointer_mut(it));
+        if let Some(status) = status.and_then(Value::as_object_mut) {
+            if desired == newer {
+                status_to_v1beta2(status);
+            } else {
+                status_to_v1beta1(status);
+            }
+        }
+        Ok(object)
     }
-    Ok(object)
 }
 
 /// v1beta1 writes zero values for what is not known yet, v1beta2 leaves it out.
@@ -111,8 +128,13 @@ fn status_to_v1beta1(status: &mut Map<String, Value>) {
 mod tests {
     use super::*;
 
+    const V1BETA1: &str = "infrastructure.cluster.x-k8s.io/v1beta1";
+    const V1BETA2: &str = "infrastructure.cluster.x-k8s.io/v1beta2";
+    const LOCAL: ContractVersions =
+        ContractVersions { group: "infrastructure.cluster.x-k8s.io", v1beta1: "v1beta1", v1beta2: "v1beta2" };
+
     fn to(object: &Value, version: &str) -> Value {
-        convert(object.clone(), version, "/spec", "/status").unwrap()
+        LOCAL.convert(object.clone(), version, "/spec", "/status").unwrap()
     }
 
     #[test]
@@ -154,8 +176,8 @@ mod tests {
         assert_eq!(to(&bare, V1BETA2), json!({"apiVersion": V1BETA2, "kind": "LocalCluster"}));
         let template = json!({"apiVersion": V1BETA1, "kind": "LocalClusterTemplate",
             "spec": {"template": {"spec": {"controlPlaneEndpoint": {"host": "", "port": 0}}}}});
-        let converted = convert(template, V1BETA2, "/spec/template/spec", "").unwrap();
+        let converted = LOCAL.convert(template, V1BETA2, "/spec/template/spec", "").unwrap();
         assert_eq!(converted["spec"], json!({"template": {"spec": {}}}));
-        assert!(convert(json!({"apiVersion": "g/v1"}), V1BETA2, "/spec", "/status").is_err());
+        assert!(LOCAL.convert(json!({"apiVersion": "g/v1"}), V1BETA2, "/spec", "/status").is_err());
     }
 }

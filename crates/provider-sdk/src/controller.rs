@@ -1,0 +1,452 @@
+//! The controller's shell: what wakes it, and how a step is carried out.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use capstan_api::{cluster::v1beta2::Cluster, contract::owned_by_cluster, names::label};
+use capstan_runtime::{
+    ObjectKey, Observed,
+    cache::{Cache, Cached},
+    clock,
+    controller::{Next, Reconciler, resync, with_causes},
+    events::{Recorder, Severity},
+    manager::Manager,
+    queue::Queue,
+    watch::{Change, Listener, WatchHandle, WatchState, WatchTarget},
+    writer::{Part, WriteError, Writer},
+};
+use k8s_openapi::{
+    api::core::v1::ObjectReference as EventTarget,
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::core::{ApiResource, object::HasSpec};
+use serde_json::Value;
+use tracing::{debug, info, warn};
+
+use crate::{
+    identity::InfrastructureId,
+    kind::{BrokenContract, Shape},
+    provider::{EndpointSource, Infrastructure, Owner, Progress, Provider, Removal, Request, Wait},
+    record::{self, Record, same_owner},
+    report::{StatusDraft, was_provisioned},
+    step::{self, Step, next_step},
+};
+
+/// The steps of one pass: finalizer, infrastructure, endpoint, status, and conflicts in between.
+const MOST_STEPS: u32 = 10;
+/// The word for what stopped the provider and is tried again.
+const PROVISIONING_FAILED: &str = "ProvisioningFailed";
+const DELETION_FAILED: &str = "DeletionFailed";
+const DELETING: &str = "Deleting";
+
+/// How a provider's controller runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Objects that are reconciled at the same time.
+    pub concurrency: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { concurrency: 10 }
+    }
+}
+
+/// Tells a provider's controller that something happened outside of Kubernetes.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    queue: Arc<Queue<ObjectKey>>,
+}
+
+impl Handle {
+    /// Looks at an object again.
+    pub fn wake(&self, key: ObjectKey) {
+        self.queue.add(key);
+    }
+}
+
+type Spec<P> = <<P as Provider>::Cluster as HasSpec>::Spec;
+
+/// Adds a provider to a manager. `crds` are its CRDs as they are installed: they say which contracts it speaks, and are
+/// held against the contract before anything runs.
+pub fn register<P: Provider>(
+    manager: &mut Manager,
+    provider: P,
+    crds: &[CustomResourceDefinition],
+    options: Options,
+) -> Result<Handle, BrokenContract> {
+    let resource = ApiResource::erase::<P::Cluster>(&());
+    let makes_endpoint = P::ENDPOINT == EndpointSource::Provider;
+    let shape = Shape::of(crds, &resource.group, &resource.kind, &resource.version, makes_endpoint)?;
+    let queue = Arc::new(Queue::default());
+    let objects = Cache::<Record<Spec<P>>>::default();
+    let owners = Cache::<Owner>::default();
+
+    let filter = Some(&manager.options().watch_filter).filter(|value| !value.is_empty());
+    let target = WatchTarget {
+        resource: resource.clone(),
+        namespace: manager.namespace(),
+        label_selector: filter.map(|value| format!("{}={value}", label::WATCH_FILTER)),
+    };
+    let waker =
+        Arc::new(Waker { queue: Arc::clone(&queue), owned: Mutex::default(), objects: objects.clone() });
+    manager.watch(target, Record::new, &objects, ObjectListener(Arc::clone(&waker)));
+    let target = WatchTarget {
+        resource: ApiResource::erase::<Cluster>(&()),
+        namespace: manager.namespace(),
+        label_selector: None,
+    };
+    let owners_watch = manager.watch(target, record::owner, &owners, OwnerListener(waker));
+    let period = manager.options().sync_period;
+    manager.background(P::NAME, resync(period, objects.clone(), Arc::clone(&queue), || {}));
+
+    let finalizer = format!("{}.{}", resource.kind.to_lowercase(), resource.group);
+    let reconciler = Keeper {
+        provider,
+        shape,
+        objects,
+        owners,
+        owners_watch,
+        writer: manager.writer(P::NAME),
+        recorder: manager.recorder(P::NAME),
+        finalizer,
+        resource,
+    };
+    manager.controller(P::NAME, &queue, Arc::new(reconciler), options.concurrency);
+    Ok(Handle { queue })
+}
+
+/// Turns what happens into objects to look at.
+struct Waker<S> {
+    queue: Arc<Queue<ObjectKey>>,
+    /// The objects that each Cluster owns.
+    owned: Mutex<HashMap<ObjectKey, HashSet<ObjectKey>>>,
+    objects: Cache<Record<S>>,
+}
+
+impl<S> Waker<S> {
+    fn owned(&self) -> MutexGuard<'_, HashMap<ObjectKey, HashSet<ObjectKey>>> {
+        self.owned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct ObjectListener<S>(Arc<Waker<S>>);
+
+impl<S: Send + Sync + 'static> Listener<Record<S>> for ObjectListener<S> {
+    fn changed(&self, change: Change<'_, Record<S>>) {
+        let owner = |object: Option<&Arc<Record<S>>>| {
+            let owner = owned_by_cluster(object?.metadata())?;
+            Some(change.key.beside(&owner.name))
+        };
+        let (before, now) = (owner(change.before), owner(change.now));
+        if before != now {
+            let mut owned = self.0.owned();
+            if let Some(before) = before
+                && let Some(objects) = owned.get_mut(&before)
+            {
+                objects.remove(change.key);
+                if objects.is_empty() {
+                    owned.remove(&before);
+                }
+            }
+            if let Some(now) = now {
+                owned.entry(now).or_default().insert(change.key.clone());
+            }
+        }
+        self.0.queue.add(change.key.clone());
+    }
+}
+
+struct OwnerListener<S>(Arc<Waker<S>>);
+
+impl<S: Send + Sync + 'static> Listener<Owner> for OwnerListener<S> {
+    fn changed(&self, change: Change<'_, Owner>) {
+        for object in self.0.owned().get(change.key).into_iter().flatten() {
+            self.0.queue.add(object.clone());
+        }
+    }
+
+    /// Who owns what can be told only once all Clusters are known: then everybody has another look.
+    fn state_changed(&self, state: &WatchState) {
+        if *state == WatchState::Synced {
+            for object in self.0.objects.keys() {
+                self.0.queue.add(object);
+            }
+        }
+    }
+}
+
+/// Why a pass over an object did not come to its end.
+#[derive(Debug, thiserror::Error)]
+enum KeepError {
+    /// A write failed.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// The provider failed.
+    #[error("{kind} {key}: {words}")]
+    Provider {
+        /// The kind.
+        kind: String,
+        /// The object.
+        key: ObjectKey,
+        /// What the provider said.
+        words: String,
+    },
+    /// Others keep writing.
+    #[error("{kind} {key} keeps changing")]
+    Restless {
+        /// The kind.
+        kind: String,
+        /// The object.
+        key: ObjectKey,
+    },
+}
+
+/// What a step leaves to do.
+enum After {
+    /// Another step may follow at once.
+    More,
+    /// This was the last one.
+    Rest(Next),
+}
+
+/// Keeps the contract for one kind.
+struct Keeper<P: Provider> {
+    provider: P,
+    shape: Shape,
+    objects: Cache<Record<Spec<P>>>,
+    owners: Cache<Owner>,
+    owners_watch: Arc<WatchHandle>,
+    writer: Writer,
+    recorder: Recorder,
+    finalizer: String,
+    resource: ApiResource,
+}
+
+impl<P: Provider> Reconciler for Keeper<P> {
+    type Error = KeepError;
+
+    async fn reconcile(&self, key: &ObjectKey) -> Result<Next, KeepError> {
+        if !self.owners_watch.was_synced() {
+            return Ok(Next::Settled);
+        }
+        for _ in 0..MOST_STEPS {
+            match self.step(key).await {
+                Ok(After::More) => {}
+                Ok(After::Rest(next)) => return Ok(next),
+                Err(KeepError::Write(conflict)) if conflict.is_conflict() => {
+                    debug!(%conflict, "deciding anew");
+                    if let Some(fresh) = self.writer.read(&self.resource, key).await? {
+                        self.objects.remember(key, Record::new(fresh));
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(KeepError::Restless { kind: self.resource.kind.clone(), key: key.clone() })
+    }
+
+    fn is_noteworthy(&self, error: &KeepError) -> bool {
+        !matches!(error, KeepError::Write(error) if error.is_ordinary())
+    }
+}
+
+impl<P: Provider> Keeper<P> {
+    async fn step(&self, key: &ObjectKey) -> Result<After, KeepError> {
+        let rest = Ok(After::Rest(Next::Settled));
+        let Some(object) = self.objects.get(key) else {
+            self.provider.forget(key).await;
+            return rest;
+        };
+        if let Some(error) = &object.malformed {
+            // Only a new state of the object can help, and that is an event.
+            warn!(%error, "this object cannot be read");
+            self.tell(key, &object, Severity::Warning, "Malformed", format!("It cannot be read: {error}"));
+            return rest;
+        }
+        let owner = owned_by_cluster(object.metadata())
+            .and_then(|owner| same_owner(self.owners.get(&key.beside(&owner.name)), &owner.uid));
+        let draft = || StatusDraft::new(&object, self.shape, clock::now());
+        match next_step(key, &object, owner.as_deref(), &self.finalizer, P::ENDPOINT) {
+            Step::Leave => rest,
+            Step::Pause(why) => {
+                self.write_status(key, draft().paused(&why).patch()).await?;
+                rest
+            }
+            Step::Begin(patch) => {
+                self.write(key, Part::Main, &patch).await?;
+                Ok(After::More)
+            }
+            Step::AwaitEndpoint => {
+                let wait = Wait::new(
+                    "WaitingForControlPlaneEndpoint",
+                    "The Cluster's spec.controlPlaneEndpoint is not set yet",
+                );
+                self.write_status(key, draft().waiting(&wait).patch()).await?;
+                rest
+            }
+            Step::Provision(id, endpoint) => {
+                let request = self.request(key, &object, &id, endpoint, owner.as_deref());
+                match self.provider.provision(request).await {
+                    Ok(Progress::Done(made)) => self.record(key, &object, &made).await,
+                    Ok(Progress::Wait(wait)) => {
+                        self.write_status(key, draft().waiting(&wait).patch()).await?;
+                        Ok(After::Rest(next(wait.again)))
+                    }
+                    Ok(Progress::Failed(failure)) => {
+                        if self.write_status(key, draft().failed(&failure).patch()).await? {
+                            self.tell(
+                                key,
+                                &object,
+                                Severity::Warning,
+                                &failure.reason,
+                                failure.message.clone(),
+                            );
+                        }
+                        rest
+                    }
+                    Err(error) => self.trouble(key, &object, PROVISIONING_FAILED, &error).await,
+                }
+            }
+            Step::Deprovision(id) => self.deprovision(key, &object, &id, owner.as_deref()).await,
+            Step::Release => self.release(key, &object).await,
+        }
+    }
+
+    /// Puts on record what was made. The endpoint comes before anything is called provisioned.
+    async fn record(
+        &self,
+        key: &ObjectKey,
+        object: &Record<Spec<P>>,
+        made: &Infrastructure,
+    ) -> Result<After, KeepError> {
+        let endpoint = made.endpoint.as_ref().filter(|_| P::ENDPOINT == EndpointSource::Provider);
+        if let Some(patch) = endpoint.and_then(|endpoint| step::record_endpoint(object, endpoint)) {
+            self.write(key, Part::Main, &patch).await?;
+            return Ok(After::More);
+        }
+        let draft = StatusDraft::new(object, self.shape, clock::now());
+        let first = !was_provisioned(&object.status);
+        if self.write_status(key, draft.provisioned(made).patch()).await? && first {
+            let message = format!("{} {} is provisioned", self.resource.kind, key.name);
+            self.tell(key, object, Severity::Normal, "Provisioned", message);
+        }
+        Ok(After::Rest(Next::Settled))
+    }
+
+    async fn deprovision(
+        &self,
+        key: &ObjectKey,
+        object: &Record<Spec<P>>,
+        id: &InfrastructureId,
+        owner: Option<&Owner>,
+    ) -> Result<After, KeepError> {
+        let draft = || StatusDraft::new(object, self.shape, clock::now());
+        let request = self.request(key, object, id, object.endpoint.clone(), owner);
+        // What goes away says so before it goes.
+        let going = Wait::new(DELETING, "The infrastructure is being taken down");
+        if !is_said_to_go(&object.status) && self.write_status(key, draft().waiting(&going).patch()).await? {
+            return Ok(After::More);
+        }
+        match self.provider.deprovision(request).await {
+            Ok(Removal::Gone) => self.release(key, object).await,
+            Ok(Removal::Wait(wait)) => {
+                self.write_status(key, draft().waiting(&wait).patch()).await?;
+                Ok(After::Rest(next(wait.again)))
+            }
+            Err(error) => self.trouble(key, object, DELETION_FAILED, &error).await,
+        }
+    }
+
+    /// Tells what stopped the provider, and lets it be tried again.
+    async fn trouble(
+        &self,
+        key: &ObjectKey,
+        object: &Record<Spec<P>>,
+        reason: &str,
+        error: &P::Error,
+    ) -> Result<After, KeepError> {
+        let words = with_causes(error);
+        let draft = StatusDraft::new(object, self.shape, clock::now());
+        if self.write_status(key, draft.waiting(&Wait::new(reason, &words)).patch()).await? {
+            self.tell(key, object, Severity::Warning, reason, words.clone());
+        }
+        Err(KeepError::Provider { kind: self.resource.kind.clone(), key: key.clone(), words })
+    }
+
+    async fn release(&self, key: &ObjectKey, object: &Record<Spec<P>>) -> Result<After, KeepError> {
+        let patch = step::release(object, &self.finalizer);
+        match self.writer.patch(&self.resource, key, Part::Main, &patch).await {
+            Ok(_) => info!("released"),
+            Err(error) if error.is_not_found() => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(After::Rest(Next::Settled))
+    }
+
+    fn request<'a>(
+        &'a self,
+        key: &'a ObjectKey,
+        object: &'a Record<Spec<P>>,
+        id: &'a InfrastructureId,
+        endpoint: Option<capstan_api::cluster::v1beta2::ApiEndpoint>,
+        owner: Option<&'a Owner>,
+    ) -> Request<'a, P> {
+        Request {
+            id,
+            key,
+            metadata: &object.metadata,
+            spec: &object.spec,
+            endpoint,
+            owner,
+            writer: &self.writer,
+            objects: &self.objects,
+        }
+    }
+
+    /// Writes a status if there is something to write; says whether there was.
+    async fn write_status(&self, key: &ObjectKey, patch: Option<Value>) -> Result<bool, KeepError> {
+        match patch {
+            Some(patch) => self.write(key, Part::Status, &patch).await.map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    async fn write(&self, key: &ObjectKey, part: Part, patch: &Value) -> Result<(), KeepError> {
+        let written: Observed = self.writer.patch(&self.resource, key, part, patch).await?;
+        self.objects.remember(key, Record::new(written));
+        Ok(())
+    }
+
+    fn tell(
+        &self,
+        key: &ObjectKey,
+        object: &Record<Spec<P>>,
+        severity: Severity,
+        reason: &str,
+        message: String,
+    ) {
+        let target = EventTarget {
+            api_version: Some(self.resource.api_version.clone()),
+            kind: Some(self.resource.kind.clone()),
+            namespace: Some(key.namespace.to_string()),
+            name: Some(key.name.to_string()),
+            uid: object.metadata.uid.clone(),
+            ..EventTarget::default()
+        };
+        self.recorder.record(&target, severity, reason, message);
+    }
+}
+
+fn next(again: Option<Duration>) -> Next {
+    again.map_or(Next::Settled, Next::Again)
+}
+
+/// Whether the status says already that something is amiss, so that nobody takes the infrastructure for sound.
+fn is_said_to_go(status: &Value) -> bool {
+    let ready = status["conditions"].as_array().into_iter().flatten().find(|it| it["type"] == "Ready");
+    ready.is_some_and(|ready| ready["status"] == "False")
+}
