@@ -120,7 +120,11 @@ pub struct Matrix {
     board: Arc<Board>,
     parallel: usize,
     most_extra_writes: usize,
+    start: Start,
 }
+
+/// Starts the controller that is put to the test.
+type Start = Box<dyn Fn(&Story, Client) -> RunningManager + Send + Sync>;
 
 impl std::fmt::Debug for Matrix {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -163,7 +167,15 @@ impl Matrix {
         let client = plane.client().await;
         kinds.push(ApiResource::erase::<Cluster>(&()));
         let board = Arc::new(Board::new(&client, &kinds));
-        Self { plane, client, kinds, board, parallel, most_extra_writes }
+        let start: Start = Box::new(|story, client| story.manager_on(client, Which::Core));
+        Self { plane, client, kinds, board, parallel, most_extra_writes, start }
+    }
+
+    /// The same with another controller than core's.
+    #[must_use]
+    pub fn of(mut self, start: impl Fn(&Story, Client) -> RunningManager + Send + Sync + 'static) -> Self {
+        self.start = Box::new(start);
+        self
     }
 
     /// Plays a scene undisturbed, and then once for each fault at each request.
@@ -254,7 +266,7 @@ impl Matrix {
         let story = Story::begin_as(Arc::clone(&self.plane), self.client.clone(), scene.name).await;
         let stage = Stage { story, board: Arc::clone(&self.board), reached: Mutex::default() };
         let transport = Transport::new(self.client.clone(), injection);
-        let mut manager = Controller::start(&stage.story, &transport);
+        let mut manager = Controller::start(&self.start, &stage.story, &transport);
         let play = async {
             (scene.play)(&stage).await;
             let mut rehearsed = None;
@@ -285,7 +297,7 @@ impl Matrix {
         let play = AssertUnwindSafe(play).catch_unwind();
         let played = tokio::select! {
             played = play => played,
-            () = manager.replace_after_crash(&stage.story, &transport) => unreachable!("it goes on for ever"),
+            () = manager.replace_after_crash(&self.start, &stage.story, &transport) => unreachable!("it goes on for ever"),
         };
         let (rehearsed, mut failure) = match played {
             Ok(Ok(rehearsed)) => (rehearsed, None),
@@ -339,17 +351,17 @@ struct Controller {
 }
 
 impl Controller {
-    fn start(story: &Story, transport: &Transport) -> Self {
-        Self { manager: Some(story.manager_on(transport.client(), Which::Core)) }
+    fn start(start: &Start, story: &Story, transport: &Transport) -> Self {
+        Self { manager: Some(start(story, transport.client())) }
     }
 
     /// Once the manager has crashed, starts another one. Never ends.
-    async fn replace_after_crash(&mut self, story: &Story, transport: &Transport) {
+    async fn replace_after_crash(&mut self, start: &Start, story: &Story, transport: &Transport) {
         transport.crash().await;
         if let Some(crashed) = self.manager.take() {
             crashed.crash().await;
         }
-        self.manager = Some(story.manager_on(transport.client_after_crash(), Which::Core));
+        self.manager = Some(start(story, transport.client_after_crash()));
         std::future::pending::<()>().await;
     }
 
@@ -363,7 +375,8 @@ impl Controller {
 /// An object less what differs between any two runs.
 fn normal(object: &DynamicObject) -> Value {
     fn strip(value: &mut Value) {
-        const VARYING: [&str; 6] = [
+        const VARYING: [&str; 7] = [
+            "capstan.dev/infrastructure-id",
             "lastTransitionTime",
             "uid",
             "resourceVersion",

@@ -145,16 +145,33 @@ impl Story {
         options: ManagerOptions,
         core: capstan_cluster::Options,
     ) -> RunningManager {
+        self.run(client, host, options, |manager| {
+            if which != Which::Local {
+                capstan_cluster::register(manager, core);
+            }
+            if which != Which::Core {
+                let options = capstan_provider_local::Options { concurrency: 10 };
+                capstan_provider_local::register(manager, options).unwrap();
+            }
+        })
+    }
+
+    /// Starts a manager of one's own making on a client of one's own.
+    pub fn manager_that(&self, client: Client, register: impl FnOnce(&mut Manager)) -> RunningManager {
+        self.run(client, "story", ManagerOptions::embedded(), register)
+    }
+
+    fn run(
+        &self,
+        client: Client,
+        host: &str,
+        options: ManagerOptions,
+        register: impl FnOnce(&mut Manager),
+    ) -> RunningManager {
         let stop = CancellationToken::new();
         let options = ManagerOptions { namespace: self.namespace.clone(), ..options };
         let mut manager = Manager::new(options, client, Metrics::default(), "story", host, stop.clone());
-        if which != Which::Local {
-            capstan_cluster::register(&mut manager, core);
-        }
-        if which != Which::Core {
-            let options = capstan_provider_local::Options { concurrency: 10 };
-            capstan_provider_local::register(&mut manager, options).unwrap();
-        }
+        register(&mut manager);
         RunningManager { stop, task: tokio::spawn(manager.run()) }
     }
 

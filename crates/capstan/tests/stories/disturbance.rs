@@ -43,6 +43,7 @@ async fn end_state(story: &Story) -> BTreeMap<String, Value> {
                         "managedFields",
                         "namespace",
                         "observedGeneration",
+                        "capstan.dev/infrastructure-id",
                     ]
                     .contains(&name.as_str())
                 });

@@ -15,6 +15,7 @@ mod handshake;
 mod kubeconfig;
 mod machines;
 mod provider;
+mod provider_matrix;
 mod scenarios;
 mod serving;
 mod versions;
