@@ -30,8 +30,8 @@ pub(super) fn check(
     };
     let metadata_subject = metadata.first().map_or_else(|| "metadata.yaml".to_owned(), |it| it.file.clone());
     vec![
-        (&rules::G17A, subject(), labels(&components)),
-        (&rules::G17B, subject(), container(&components)),
+        (&rules::G17A, subject(), labels(&components, kinds, origin)),
+        (&rules::G17B, subject(), manager(&components, kinds, origin)),
         (&rules::G17C, metadata_subject, series(&metadata, kinds, origin)),
         (&rules::G17D, subject(), namespaces(&components, origin)),
     ]
@@ -49,9 +49,17 @@ fn name(object: &Value) -> String {
     format!("{} {}", text(&object["kind"]), text(&object["metadata"]["name"]))
 }
 
-fn labels(components: &[&Source]) -> Outcome {
-    let label_of = |it: &Source| it.object["metadata"]["labels"][label::PROVIDER].as_str().map(str::to_owned);
-    let missing: Vec<_> = components.iter().filter(|it| label_of(it).is_none()).collect();
+fn provider(object: &Value) -> Option<&str> {
+    object["metadata"]["labels"][label::PROVIDER].as_str()
+}
+
+fn labels(components: &[&Source], kinds: &[Kind<'_>], origin: Origin) -> Outcome {
+    // A cluster holds more than a provider's components: of its objects only the CRDs are known to be some.
+    let is_component = |it: &&&Source| {
+        origin == Origin::Files || kinds.iter().any(|kind| it.object["metadata"]["name"] == kind.crd.name)
+    };
+    let components: Vec<_> = components.iter().filter(is_component).collect();
+    let missing: Vec<_> = components.iter().filter(|it| provider(&it.object).is_none()).collect();
     if let Some(first) = missing.first() {
         return failed(
             format!(
@@ -70,24 +78,45 @@ fn labels(components: &[&Source]) -> Outcome {
         );
     }
     // Several providers may be looked at in one run, but then each in a file of its own.
-    let mut values: Vec<_> = components.iter().map(|it| (it.file.as_str(), label_of(it))).collect();
+    let mut values: Vec<_> = components.iter().map(|it| (it.file.as_str(), provider(&it.object))).collect();
     values.sort_unstable();
     values.dedup();
-    let twice = values.windows(2).find(|pair| pair[0].0 == pair[1].0);
-    match twice {
-        Some([one, other]) if one.0 != "" => {
-            let of = |value: &Option<String>| value.clone().unwrap_or_default();
-            let seen = format!("{}: {} is {} and {}", one.0, label::PROVIDER, of(&one.1), of(&other.1));
+    match values.windows(2).find(|pair| origin == Origin::Files && pair[0].0 == pair[1].0) {
+        Some(pair) => {
+            let [one, other] = [pair[0], pair[1]].map(|it| it.1.unwrap_or_default());
+            let seen = format!("{}: {} is {one} and {other}", pair[0].0, label::PROVIDER);
             failed(seen, "give all components of a provider the same label")
         }
-        _ => Outcome::Passed,
+        None => Outcome::Passed,
     }
 }
 
-fn container(components: &[&Source]) -> Outcome {
-    let deployments: Vec<_> = components.iter().filter(|it| it.object["kind"] == "Deployment").collect();
+fn manager(components: &[&Source], kinds: &[Kind<'_>], origin: Origin) -> Outcome {
+    let deployments: Vec<_> =
+        components.iter().copied().filter(|it| it.object["kind"] == "Deployment").collect();
+    if origin == Origin::Files {
+        return container(&deployments);
+    }
+    // A cluster may have several providers, each with a manager of its own.
+    let mut providers: Vec<_> = kinds.iter().filter_map(|it| it.crd.labels.get(label::PROVIDER)).collect();
+    providers.sort_unstable();
+    providers.dedup();
+    if providers.is_empty() {
+        return not_checked(format!(
+            "no CRD has the label {}, by which Deployments are found",
+            label::PROVIDER
+        ));
+    }
+    all(providers.into_iter().map(|name| {
+        let own: Vec<_> =
+            deployments.iter().copied().filter(|it| provider(&it.object) == Some(name.as_str())).collect();
+        container(&own)
+    }))
+}
+
+fn container(deployments: &[&Source]) -> Outcome {
     let Some(first) = deployments.first() else {
-        return not_checked("no Deployment was given: give the whole components file");
+        return not_checked("there is no Deployment: give the whole components file");
     };
     let containers = |it: &Source| -> Vec<String> {
         let list = it.object["spec"]["template"]["spec"]["containers"].as_array().into_iter().flatten();
