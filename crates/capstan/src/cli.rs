@@ -174,8 +174,8 @@ Examples:
   Check a release as it is published, with its metadata.yaml:
     capstan conformance static --components out/v1.2.3/
 
-  Check CRDs while they are being written:
-    capstan conformance static --components config/crd/bases/
+  Check what will be released, labels included:
+    kubectl kustomize config/default | capstan conformance static --components -
 
   Check a provider that is installed:
     capstan conformance static --kubeconfig ~/.kube/config --provider infrastructure-foo
@@ -186,7 +186,7 @@ Examples:
 #[derive(Args, Debug)]
 #[command(group = ArgGroup::new("given").required(true).multiple(false))]
 pub(crate) struct StaticArgs {
-    /// Files of YAML, or folders of them: components, CRDs, metadata.yaml
+    /// Files of YAML, or folders of them: components, CRDs, metadata.yaml; - for standard input
     ///
     /// Of a folder, all files that end in .yaml, .yml or .json are read, but neither subfolders nor the templates of
     /// workload clusters (cluster-template*, clusterclass*) nor kustomization.yaml. Components may have variables

@@ -1,7 +1,7 @@
 //! `capstan conformance`.
 
 use std::{
-    fs,
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -79,23 +79,33 @@ fn finish(report: &Report, format: ReportFormat, printer: Printer) -> Result<(),
 }
 
 fn check_files(given: &[PathBuf]) -> Result<Report, CommandError> {
-    let names: Vec<_> = given.iter().map(|it| it.display().to_string()).collect();
+    let name = |it: &PathBuf| {
+        if is_standard_input(it) { "standard input".to_owned() } else { it.display().to_string() }
+    };
+    let names: Vec<_> = given.iter().map(name).collect();
     let mut sources = Vec::new();
     for file in given.iter().map(|it| files(it)).collect::<Result<Vec<_>, _>>()?.into_iter().flatten() {
-        let name = file.display().to_string();
-        let text = fs::read_to_string(&file)
-            .map_err(|error| CommandError::new(format!("cannot read {name}"), error))?;
+        let (name, text) = if is_standard_input(&file) {
+            ("standard input".to_owned(), io::read_to_string(io::stdin()))
+        } else {
+            (file.display().to_string(), fs::read_to_string(&file))
+        };
+        let text = text.map_err(|error| CommandError::new(format!("cannot read {name}"), error))?;
         let read = input::read(&name, &text);
         sources.extend(read.map_err(|error| CommandError::plain(error.to_string()).hint(error.hint()))?);
     }
     statics::check(&names.join(", "), &sources, Origin::Files).map_err(|error| nothing(&error))
 }
 
+fn is_standard_input(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
 /// The file itself, or the files of a folder that can have components, in the order of their names.
 fn files(given: &Path) -> Result<Vec<PathBuf>, CommandError> {
     let name = given.display();
     let wrap = |error| CommandError::new(format!("cannot read {name}"), error);
-    if !fs::metadata(given).map_err(wrap)?.is_dir() {
+    if is_standard_input(given) || !fs::metadata(given).map_err(wrap)?.is_dir() {
         return Ok(vec![given.to_owned()]);
     }
     let mut found = Vec::new();

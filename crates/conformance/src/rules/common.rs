@@ -50,7 +50,7 @@ pub static G4: Rule = rule(
     All,
     "each version in a contract label is served",
     "each part of the labels' values is a version in the CRD's spec.versions with served: true",
-    "asks for a version that the API server does not have",
+    "asks for a version that the API server does not have, where it is the greatest in the label",
     paragraph!("infra-cluster", "all-resources-version"),
 );
 /// The version speaks the contract it is labelled with.

@@ -213,6 +213,14 @@ fn machine_template(view: View<'_>) -> Outcome {
         Field::Open => return view.open("spec.machineTemplate"),
         Field::Found(_) => {}
     }
+    // Managed control planes have the field for ClusterClasses only, and nothing in it that leads to machines.
+    let references =
+        ["spec.machineTemplate.infrastructureRef", "spec.machineTemplate.spec.infrastructureRef"];
+    if references.iter().all(|path| view.find(path) == Field::Absent) {
+        return not_applicable(
+            "spec.machineTemplate has no infrastructureRef, so that no Machines are made from it",
+        );
+    }
     let fields: &[(&str, Type)] = match view.contract {
         ContractVersion::V1Beta2 => &[
             ("spec.infrastructureRef.apiGroup", Type::String),

@@ -133,10 +133,11 @@ pub(super) fn keep_or(kept: bool, broken: impl FnOnce() -> Outcome) -> Outcome {
 /// Several checks of one rule: broken where one is, and not checked where one could not be.
 pub(super) fn all(outcomes: impl IntoIterator<Item = Outcome>) -> Outcome {
     let mut kept = Outcome::Passed;
-    let (mut all_seen, mut repairs) = (Vec::new(), Vec::new());
+    let (mut all_seen, mut repairs): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
     for outcome in outcomes {
         match outcome {
             Outcome::Failed { seen, repair } => {
+                let seen = all_seen.first().map_or(seen.clone(), |first| without_common_place(first, &seen));
                 all_seen.push(seen);
                 repairs.push(repair);
             }
@@ -145,4 +146,36 @@ pub(super) fn all(outcomes: impl IntoIterator<Item = Outcome>) -> Outcome {
         }
     }
     if all_seen.is_empty() { kept } else { failed(all_seen.join("; "), repairs.join("; ")) }
+}
+
+/// What was seen, without the place (a file, a CRD, a version, each before a colon) that was named before.
+fn without_common_place(first: &str, seen: &str) -> String {
+    let same: usize = first
+        .split_inclusive(": ")
+        .zip(seen.split_inclusive(": "))
+        .take_while(|(one, other)| one == other)
+        .map(|(part, _)| part.len())
+        .sum();
+    seen[same..].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_seen_at_one_place_names_it_once() {
+        let outcome = all([
+            Outcome::Passed,
+            failed("a.yaml: foos version v1: spec.x is missing", "add spec.x"),
+            not_checked("open"),
+            failed("a.yaml: foos version v1: spec.y is missing", "add spec.y"),
+        ]);
+        assert_eq!(
+            outcome,
+            failed("a.yaml: foos version v1: spec.x is missing; spec.y is missing", "add spec.x; add spec.y")
+        );
+        assert_eq!(all([Outcome::Passed, not_checked("open"), Outcome::Passed]), not_checked("open"));
+        assert_eq!(all([]), Outcome::Passed);
+    }
 }

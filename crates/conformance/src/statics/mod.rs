@@ -18,13 +18,14 @@ pub use release::Origin;
 
 use self::{
     crd::Crd,
-    kind::{Kind, Picked, not_checked},
+    kind::{Kind, Picked, not_applicable, not_checked},
     rbac::ClusterRoles,
     role::Family,
 };
 use crate::{
     input::Source,
-    report::{Finding, Report},
+    report::{Finding, Outcome, Report},
+    rule::{Contracts, Rule},
     rules::{self, Role},
 };
 
@@ -93,6 +94,11 @@ pub fn check(about: &str, sources: &[Source], origin: Origin) -> Result<Report, 
             let why = why_not(kind.part.role);
             outcomes.extend(rules::running(kind.part.role).map(|rule| (rule, not_checked(why))));
         }
+        for (rule, outcome) in &mut outcomes {
+            if let Some(why) = of_another_contract(rule, kind) {
+                *outcome = why;
+            }
+        }
         outcomes.sort_by_key(|(rule, _)| rules::position(rule));
         let subject = kind.subject();
         findings.extend(outcomes.into_iter().map(|(rule, outcome)| Finding {
@@ -104,6 +110,18 @@ pub fn check(about: &str, sources: &[Source], origin: Origin) -> Result<Report, 
     let release = release::check(sources, &kinds, origin).into_iter();
     findings.extend(release.map(|(rule, subject, outcome)| Finding { rule, subject, outcome }));
     Ok(Report { about: about.to_owned(), notes: notes(&kinds, &crds), findings })
+}
+
+/// A rule of a contract that core does not speak with a kind does not bind it.
+fn of_another_contract(rule: &Rule, kind: &Kind<'_>) -> Option<Outcome> {
+    let Picked::View(view) = kind.picked else { return None };
+    let bound = match rule.contracts {
+        Contracts::All => true,
+        Contracts::V1Beta1 => view.contract == ContractVersion::V1Beta1,
+        Contracts::V1Beta2 => view.contract == ContractVersion::V1Beta2,
+    };
+    (!bound)
+        .then(|| not_applicable(format!("core speaks contract {}, which does not have it", view.contract)))
 }
 
 /// Why files do not show it.

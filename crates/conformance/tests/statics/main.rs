@@ -6,7 +6,7 @@ mod fixture;
 use std::collections::BTreeSet;
 
 use capstan_conformance::{
-    Finding, NothingToCheck, Origin, Outcome, Report, Source,
+    Contracts, Finding, NothingToCheck, Origin, Outcome, Report, Source,
     rules::{self, SeenIn},
     statics,
 };
@@ -43,9 +43,15 @@ fn a_provider_that_keeps_the_contract_passes_every_rule() {
             .filter(|it| matches!(it.outcome, Outcome::NotChecked { .. }))
             .map(|it| it.rule.id)
             .collect();
+        let spoken = if report.notes[0].contains("contract v1beta2") {
+            Contracts::V1Beta2
+        } else {
+            Contracts::V1Beta1
+        };
         let running: BTreeSet<_> = rules::all()
             .iter()
             .filter(|it| it.seen_in == SeenIn::RunningProvider)
+            .filter(|it| [Contracts::All, spoken].contains(&it.rule.contracts))
             .map(|it| it.rule.id)
             .collect();
         assert_eq!(unseen, running, "every other rule is listed as not checked");
@@ -576,6 +582,15 @@ fn what_a_provider_leaves_out_as_it_may_does_not_count_against_it() {
     ] {
         assert!(matches!(outcome(&report, rule, subject), Outcome::NotApplicable { .. }), "{rule}");
     }
+}
+
+#[test]
+fn a_machine_template_that_leads_to_no_machines_is_not_judged() {
+    let mut sources = good();
+    remove(&mut sources, "FooControlPlane", &schema(0, "spec.machineTemplate.spec.infrastructureRef"));
+    let report = check(&sources);
+    assert!(broken(&report).is_empty(), "{:#?}", broken(&report));
+    assert!(matches!(outcome(&report, "CP6", "FooControlPlane."), Outcome::NotApplicable { .. }));
 }
 
 #[test]
