@@ -99,7 +99,7 @@ pub fn check(about: &str, sources: &[Source], origin: Origin) -> Result<Report, 
                 *outcome = why;
             }
         }
-        outcomes.sort_by_key(|(rule, _)| rules::position(rule));
+        outcomes.sort_by_cached_key(|(rule, _)| rules::position(rule));
         let subject = kind.subject();
         findings.extend(outcomes.into_iter().map(|(rule, outcome)| Finding {
             rule,
