@@ -1,11 +1,15 @@
 //! Rules for all kinds that core reads, and for the release that they come in.
 
-use super::{Contracts::All, Level::*, paragraph, rule};
+use super::{
+    Contracts::All,
+    Level::{May, Must, Should},
+    paragraph, rule,
+};
 use crate::rule::{Contracts::V1Beta1, Rule};
 
 /// Seen in files.
 pub const COMMON_IN_FILES: &[&Rule] =
-    &[&G1, &G2, &G3, &G4, &G21, &G5, &G6, &G7, &G8, &G9, &G17A, &G17B, &G17C, &G17D, &G19, &G22];
+    &[&G1, &G2, &G3, &G4, &G4B, &G21, &G5, &G6, &G7, &G8, &G9, &G17A, &G17B, &G17C, &G17D, &G19, &G22];
 
 /// Seen only in a running provider.
 pub const COMMON_RUNNING: &[&Rule] = &[&G10, &G11, &G12, &G13, &G14, &G15, &G16, &G18, &G20];
@@ -43,14 +47,24 @@ pub static G3: Rule = rule(
     "cannot tell which version to read: every Cluster that refers to the kind shows an error for ever",
     paragraph!("infra-cluster", "all-resources-version"),
 );
-/// Labelled versions are served.
+/// The version that is picked is served.
 pub static G4: Rule = rule(
     "G4",
     Must,
     All,
-    "each version in a contract label is served",
-    "each part of the labels' values is a version in the CRD's spec.versions with served: true",
-    "asks for a version that the API server does not have, where it is the greatest in the label",
+    "the greatest version in each contract label is served",
+    "it is a version in the CRD's spec.versions with served: true",
+    "asks for a version that the API server does not have",
+    paragraph!("infra-cluster", "all-resources-version"),
+);
+/// All labelled versions are served.
+pub static G4B: Rule = rule(
+    "G4b",
+    Should,
+    All,
+    "the other versions in a contract label are served, too",
+    "they are versions in the CRD's spec.versions with served: true",
+    "takes the greatest version and works, but the written contract allows no version that is not available",
     paragraph!("infra-cluster", "all-resources-version"),
 );
 /// The version speaks the contract it is labelled with.

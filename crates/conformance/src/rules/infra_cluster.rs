@@ -1,6 +1,10 @@
 //! Rules for an InfraCluster.
 
-use super::{Contracts::All, Level::*, paragraph, rule};
+use super::{
+    Contracts::All,
+    Level::{May, Must, Should},
+    paragraph, rule,
+};
 use crate::rule::Rule;
 
 /// Seen in files.

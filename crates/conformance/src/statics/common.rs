@@ -20,7 +20,8 @@ pub(super) fn check(kind: &Kind<'_>) -> Vec<(&'static Rule, Outcome)> {
         (&rules::G1, scope(kind)),
         (&rules::G2, name(kind)),
         (&rules::G3, label(kind)),
-        (&rules::G4, labelled_versions(kind)),
+        (&rules::G4, labelled_versions(kind, true)),
+        (&rules::G4B, labelled_versions(kind, false)),
         (&rules::G21, order(kind)),
         (&rules::G7, list_kind(kind)),
         (&rules::G8, category(kind)),
@@ -85,12 +86,14 @@ fn labelled<'a>(kind: &'a Kind<'_>) -> impl Iterator<Item = (String, Vec<&'a str
     })
 }
 
-fn labelled_versions(kind: &Kind<'_>) -> Outcome {
+/// Whether the versions in the labels are served: the greatest of each, or all the others.
+fn labelled_versions(kind: &Kind<'_>, greatest: bool) -> Outcome {
     let mut missing = Vec::new();
     let mut labels = 0;
     for (label, versions) in labelled(kind) {
         labels += 1;
-        for version in versions {
+        let picked = versions.iter().copied().max_by(|a, b| compare_versions(a, b));
+        for version in versions.into_iter().filter(|it| (picked == Some(*it)) == greatest) {
             match kind.crd.version(version) {
                 Some(it) if it.served => {}
                 Some(_) => missing.push(format!("label {label} names {version}, which is not served")),

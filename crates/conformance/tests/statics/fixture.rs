@@ -11,7 +11,7 @@ pub(crate) const CONTROL_PLANE: &str = "controlplane.cluster.x-k8s.io";
 const COMPONENTS: &str = "out/v0.3.1/components.yaml";
 const METADATA: &str = "out/v0.3.1/metadata.yaml";
 
-pub(crate) fn object(properties: Value) -> Value {
+pub(crate) fn object(properties: &Value) -> Value {
     json!({"type": "object", "properties": properties})
 }
 
@@ -28,11 +28,11 @@ pub(crate) fn string() -> Value {
 }
 
 fn endpoint() -> Value {
-    object(json!({"host": string(), "port": integer()}))
+    object(&json!({"host": string(), "port": integer()}))
 }
 
 fn metadata() -> Value {
-    object(json!({
+    object(&json!({
         "labels": {"type": "object", "additionalProperties": string()},
         "annotations": {"type": "object", "additionalProperties": string()},
     }))
@@ -45,70 +45,70 @@ fn cluster() -> [(Value, Value); 2] {
     named["name"] = string();
     [
         (
-            object(json!({"controlPlaneEndpoint": endpoint()})),
-            object(json!({
-                "initialization": object(json!({"provisioned": boolean()})),
-                "failureDomains": {"type": "array", "items": object(named)},
+            object(&json!({"controlPlaneEndpoint": endpoint()})),
+            object(&json!({
+                "initialization": object(&json!({"provisioned": boolean()})),
+                "failureDomains": {"type": "array", "items": object(&named)},
             })),
         ),
         (
-            object(json!({"controlPlaneEndpoint": endpoint()})),
-            object(json!({
+            object(&json!({"controlPlaneEndpoint": endpoint()})),
+            object(&json!({
                 "ready": boolean(),
-                "failureDomains": {"type": "object", "additionalProperties": object(entry)},
+                "failureDomains": {"type": "object", "additionalProperties": object(&entry)},
             })),
         ),
     ]
 }
 
 fn machine() -> [(Value, Value); 2] {
-    let spec = || object(json!({"providerID": string(), "size": string()}));
+    let spec = || object(&json!({"providerID": string(), "size": string()}));
     [
-        (spec(), object(json!({"initialization": object(json!({"provisioned": boolean()}))}))),
-        (spec(), object(json!({"ready": boolean()}))),
+        (spec(), object(&json!({"initialization": object(&json!({"provisioned": boolean()}))}))),
+        (spec(), object(&json!({"ready": boolean()}))),
     ]
 }
 
 fn machine_pool() -> [(Value, Value); 2] {
-    let spec = || object(json!({"providerIDList": {"type": "array", "items": string()}}));
+    let spec = || object(&json!({"providerIDList": {"type": "array", "items": string()}}));
     [
         (
             spec(),
             object(
-                json!({"initialization": object(json!({"provisioned": boolean()})), "replicas": integer()}),
+                &json!({"initialization": object(&json!({"provisioned": boolean()})), "replicas": integer()}),
             ),
         ),
-        (spec(), object(json!({"ready": boolean(), "replicas": integer()}))),
+        (spec(), object(&json!({"ready": boolean(), "replicas": integer()}))),
     ]
 }
 
 fn config() -> [(Value, Value); 2] {
-    let spec = || object(json!({"script": string()}));
+    let spec = || object(&json!({"script": string()}));
     [
         (
             spec(),
-            object(json!({
-                "initialization": object(json!({"dataSecretCreated": boolean()})), "dataSecretName": string(),
+            object(&json!({
+                "initialization": object(&json!({"dataSecretCreated": boolean()})), "dataSecretName": string(),
             })),
         ),
-        (spec(), object(json!({"ready": boolean(), "dataSecretName": string()}))),
+        (spec(), object(&json!({"ready": boolean(), "dataSecretName": string()}))),
     ]
 }
 
 fn control_plane() -> [(Value, Value); 2] {
-    let reference = |first: &str| object(json!({first: string(), "kind": string(), "name": string()}));
-    let newer = object(json!({
+    let reference = |first: &str| object(&json!({first: string(), "kind": string(), "name": string()}));
+    let newer = object(&json!({
         "metadata": metadata(),
-        "spec": object(json!({
+        "spec": object(&json!({
             "infrastructureRef": reference("apiGroup"),
-            "deletion": object(json!({
+            "deletion": object(&json!({
                 "nodeDrainTimeoutSeconds": integer(),
                 "nodeVolumeDetachTimeoutSeconds": integer(),
                 "nodeDeletionTimeoutSeconds": integer(),
             })),
         })),
     }));
-    let older = object(json!({
+    let older = object(&json!({
         "metadata": metadata(),
         "infrastructureRef": reference("apiVersion"),
         "nodeDrainTimeout": string(),
@@ -116,22 +116,22 @@ fn control_plane() -> [(Value, Value); 2] {
         "nodeDeletionTimeout": string(),
     }));
     let spec = |template: Value| {
-        object(json!({
+        object(&json!({
             "controlPlaneEndpoint": endpoint(), "replicas": integer(), "version": string(), "machineTemplate": template,
         }))
     };
-    let versions = object(json!({"version": string(), "replicas": integer()}));
+    let versions = object(&json!({"version": string(), "replicas": integer()}));
     let counters = json!({"selector": string(), "replicas": integer(), "readyReplicas": integer()});
     let status = |more: Value| {
         let mut all = counters.clone();
         all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        object(all)
+        object(&all)
     };
     [
         (
             spec(newer),
             status(json!({
-                "initialization": object(json!({"controlPlaneInitialized": boolean()})),
+                "initialization": object(&json!({"controlPlaneInitialized": boolean()})),
                 "availableReplicas": integer(),
                 "upToDateReplicas": integer(),
                 "versions": {"type": "array", "items": versions},
@@ -150,7 +150,7 @@ fn control_plane() -> [(Value, Value); 2] {
     ]
 }
 
-fn crd(group: &str, kind: &str, versions: Vec<Value>) -> Value {
+fn crd(group: &str, kind: &str, versions: &[Value]) -> Value {
     let plural = format!("{}s", kind.to_lowercase());
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -193,13 +193,13 @@ fn pair(group: &str, kind: &str, shapes: [(Value, Value); 2]) -> [Value; 2] {
     }
     let (mut objects, mut templates) = (Vec::new(), Vec::new());
     for (index, (spec, status)) in shapes.into_iter().enumerate() {
-        let template = object(json!({"metadata": metadata(), "spec": spec.clone()}));
-        let template = object(json!({"spec": object(json!({"template": template}))}));
+        let template = object(&json!({"metadata": metadata(), "spec": spec.clone()}));
+        let template = object(&json!({"spec": object(&json!({"template": template}))}));
         templates.push(version(index, template, Value::Null));
         let schema = json!({"apiVersion": string(), "kind": string(), "metadata": {"type": "object"}, "spec": spec, "status": status});
-        objects.push(version(index, object(schema), subresources.clone()));
+        objects.push(version(index, object(&schema), subresources.clone()));
     }
-    [crd(group, kind, objects), crd(group, &format!("{kind}Template"), templates)]
+    [crd(group, kind, &objects), crd(group, &format!("{kind}Template"), &templates)]
 }
 
 /// All objects of the provider, and its metadata.yaml.
@@ -301,6 +301,6 @@ pub(crate) fn replace(sources: &mut [Source], kind: &str, pointer: &str, value: 
 
 /// A pointer into the schema of a version: 0 for `v1alpha2`, 1 for `v1alpha1`.
 pub(crate) fn schema(version: usize, path: &str) -> String {
-    let path: String = path.split('.').map(|it| format!("/properties/{it}")).collect();
-    format!("/spec/versions/{version}/schema/openAPIV3Schema{path}")
+    let path = path.replace('.', "/properties/");
+    format!("/spec/versions/{version}/schema/openAPIV3Schema/properties/{path}")
 }
