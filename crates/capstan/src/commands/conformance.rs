@@ -71,9 +71,9 @@ fn finish(report: &Report, format: ReportFormat, printer: Printer) -> Result<(),
         return Ok(());
     }
     let failed = Counts::of(report).failed;
-    let rules = if failed == 1 { "rule" } else { "rules" };
+    let (findings, are) = if failed == 1 { ("finding", "is") } else { ("findings", "are") };
     Err(CommandError::plain(format!(
-        "{} does not keep the contract: {failed} {rules} that must be kept broken",
+        "{} does not keep the contract: {failed} {findings} {are} of rules that must be kept",
         report.about
     )))
 }

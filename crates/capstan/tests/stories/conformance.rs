@@ -56,7 +56,7 @@ async fn an_installed_provider_is_checked_by_its_label() {
     assert_eq!(broken.len(), 1, "{broken:#?}");
     assert_eq!(broken[0]["rule"]["id"], "G4");
     assert!(broken[0]["subject"].as_str().unwrap().starts_with("FooCluster."), "{broken:#?}");
-    assert!(text(&run.stderr).contains("does not keep the contract: 1 rule"), "{}", text(&run.stderr));
+    assert!(text(&run.stderr).contains("does not keep the contract: 1 finding is"), "{}", text(&run.stderr));
 
     let run = check(&plane, &["--provider", "infrastructure-bar"]);
     let words = text(&run.stderr);
