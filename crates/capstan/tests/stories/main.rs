@@ -5,6 +5,7 @@ mod admission;
 mod bad_input;
 mod binary;
 mod certificates;
+mod conformance;
 mod connection;
 mod contention;
 mod contract;
