@@ -19,5 +19,6 @@ mod provider;
 mod provider_matrix;
 mod scenarios;
 mod serving;
+mod tenants;
 mod versions;
 mod workload;
