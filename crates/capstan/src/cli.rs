@@ -163,6 +163,14 @@ pub(crate) enum Conformance {
     #[command(after_help = STATIC_EXAMPLES)]
     Static(StaticArgs),
 
+    /// Check a running provider of InfraClusters: this command plays core, in a namespace of its own
+    ///
+    /// It creates Clusters and InfraClusters, does to them what core does, and judges what the provider does. Run it on a
+    /// management cluster for tests where the provider runs: it makes real infrastructure from the manifest, several times
+    /// over, and takes it down again.
+    #[command(after_help = INFRACLUSTER_EXAMPLES)]
+    Infracluster(InfraClusterArgs),
+
     /// Print the contract: all rules, how much they bind and where they are seen
     ///
     /// JSON has also how each rule is checked, what core does otherwise, and the paragraph of the contract.
@@ -182,6 +190,83 @@ Examples:
 
   Write a report for a build server:
     capstan conformance static --components out/v1.2.3/ -o junit > conformance.xml";
+
+const INFRACLUSTER_EXAMPLES: &str = "\
+Examples:
+  Check a provider of FooClusters; foo.yaml has one FooCluster and the Secret that it needs:
+    capstan conformance infracluster --kind FooCluster --manifest foo.yaml
+
+  The same where a core manager is running:
+    capstan conformance infracluster --kind FooCluster --manifest foo.yaml --core beside
+
+  Restart the provider on the way:
+    capstan conformance infracluster --kind FooCluster --manifest foo.yaml \\
+      --restart-command 'kubectl -n foo-system rollout restart deployment foo-controller-manager'";
+
+#[derive(Args, Debug)]
+pub(crate) struct InfraClusterArgs {
+    /// Kind of the InfraCluster
+    #[arg(long, value_name = "KIND")]
+    pub(crate) kind: String,
+
+    /// API group of the kind [default: that of its document in the manifest]
+    #[arg(long, value_name = "GROUP")]
+    pub(crate) group: Option<String>,
+
+    /// API version of the kind [default: the one that core picks by the contract labels of its CRD]
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) version: Option<String>,
+
+    /// File with one object of the kind, and all that it needs, such as Secrets; - for standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) manifest: PathBuf,
+
+    /// Kubeconfig of the management cluster [default: $KUBECONFIG, ~/.kube/config, or the Pod's service account]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+
+    /// Context of the kubeconfig [default: its current one]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) context: Option<String>,
+
+    /// Namespace to play in; one that does not exist is created, and deleted afterwards [default: a fresh one]
+    #[arg(long, value_name = "NAMESPACE")]
+    pub(crate) namespace: Option<String>,
+
+    /// Who plays core
+    #[arg(long, value_enum, value_name = "WHO", default_value_t = PlaysCore::Fake)]
+    pub(crate) core: PlaysCore,
+
+    /// How long the provider may take for one step, such as to provision or to delete
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
+    pub(crate) timeout: Duration,
+
+    /// How long nothing must happen where nothing is to happen
+    #[arg(long, value_name = "DURATION", default_value = "3s", value_parser = parse_duration)]
+    pub(crate) quiet_time: Duration,
+
+    /// Check only these rules [default: all]
+    #[arg(long, value_name = "RULE", value_delimiter = ',')]
+    pub(crate) only: Vec<String>,
+
+    /// Command that restarts the provider, run by sh; without it restarts are not checked
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) restart_command: Option<String>,
+
+    /// Form of the report
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = ReportFormat::Table)]
+    pub(crate) output: ReportFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PlaysCore {
+    /// This command; no core manager is running
+    Fake,
+    /// This command, beside a core manager that is running
+    Beside,
+    /// The core manager that is running; what needs a core that misbehaves is not checked
+    Real,
+}
 
 #[derive(Args, Debug)]
 #[command(group = ArgGroup::new("given").required(true).multiple(false))]

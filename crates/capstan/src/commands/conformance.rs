@@ -3,17 +3,20 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
+    process::Stdio,
+    sync::Arc,
 };
 
 use capstan_api::names::label;
 use capstan_conformance::{
-    NothingToCheck, Origin, Report, Source, input,
+    NothingToCheck, Origin, Report, Source, dynamic, input,
     output::{Counts, json, junit, rules, table},
     statics,
 };
 use capstan_runtime::{
     client::{self, ClientOptions},
     metrics::Metrics,
+    shell::stop_on_signal,
 };
 use k8s_openapi::{
     api::{apps::v1::Deployment, rbac::v1::ClusterRole},
@@ -22,9 +25,13 @@ use k8s_openapi::{
 use kube::{Api, Client, Resource, ResourceExt, api::ListParams};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
+use tokio::process::Command;
 
 use crate::{
-    cli::{Conformance, ConformanceArgs, ReportFormat, RulesArgs, RulesFormat, StaticArgs},
+    cli::{
+        Conformance, ConformanceArgs, InfraClusterArgs, PlaysCore, ReportFormat, RulesArgs, RulesFormat,
+        StaticArgs,
+    },
     error::CommandError,
     printer::Printer,
 };
@@ -32,6 +39,7 @@ use crate::{
 pub(crate) async fn run(args: ConformanceArgs, printer: Printer) -> Result<(), CommandError> {
     match args.what {
         Conformance::Static(args) => check_statically(&args, printer).await,
+        Conformance::Infracluster(args) => check_running(args, printer).await,
         Conformance::Rules(args) => print_rules(&args, printer),
     }
 }
@@ -60,6 +68,61 @@ async fn check_statically(args: &StaticArgs, printer: Printer) -> Result<(), Com
     finish(&report, args.output, printer)
 }
 
+async fn check_running(args: InfraClusterArgs, printer: Printer) -> Result<(), CommandError> {
+    let stop = stop_on_signal().map_err(|error| CommandError::new("cannot listen for signals", error))?;
+    let (name, text) = read_text(&args.manifest)?;
+    let read = input::read(&name, &text);
+    let sources = read.map_err(|error| CommandError::plain(error.to_string()).hint(error.hint()))?;
+    let target = dynamic::Target {
+        kind: args.kind,
+        group: args.group,
+        version: args.version,
+        documents: sources.into_iter().map(|source| source.object).collect(),
+    };
+    let options = ClientOptions {
+        kubeconfig: args.kubeconfig.clone(),
+        context: args.context.clone(),
+        ..ClientOptions::default()
+    };
+    let unusable = |error| CommandError::new("cannot connect to the cluster", error);
+    let config = client::find_config(&options).await.map_err(unusable)?;
+    let client = client::connect(config, &options, &Metrics::default()).map_err(unusable)?;
+    let options = dynamic::Options {
+        core: match args.core {
+            PlaysCore::Fake => dynamic::Core::Fake,
+            PlaysCore::Beside => dynamic::Core::Beside,
+            PlaysCore::Real => dynamic::Core::Real,
+        },
+        namespace: args.namespace,
+        timeout: args.timeout,
+        quiet_time: args.quiet_time,
+        only: args.only,
+        restart: args.restart_command.map(restart_by),
+        stop,
+        ..dynamic::Options::default()
+    };
+    let checked = dynamic::check(client, target, options, |progress| printer.progress(progress)).await;
+    printer.progress_done();
+    let report =
+        checked.map_err(|error| CommandError::new(format!("{name} cannot be put to the test"), error))?;
+    finish(&report, args.output, printer)
+}
+
+/// Restarts the provider by a command of the user's.
+fn restart_by(command: String) -> dynamic::Restart {
+    Arc::new(move || {
+        let command = command.clone();
+        Box::pin(async move {
+            let ended = Command::new("sh").args(["-c", &command]).stdout(Stdio::null()).status().await;
+            match ended {
+                Ok(status) if status.success() => Ok(()),
+                Ok(status) => Err(format!("`{command}` ended with {status}")),
+                Err(error) => Err(format!("`{command}` cannot be run: {error}")),
+            }
+        })
+    })
+}
+
 /// Prints a report, and fails where the provider does.
 fn finish(report: &Report, format: ReportFormat, printer: Printer) -> Result<(), CommandError> {
     printer.data(&match format {
@@ -85,16 +148,22 @@ fn check_files(given: &[PathBuf]) -> Result<Report, CommandError> {
     let names: Vec<_> = given.iter().map(name).collect();
     let mut sources = Vec::new();
     for file in given.iter().map(|it| files(it)).collect::<Result<Vec<_>, _>>()?.into_iter().flatten() {
-        let (name, text) = if is_standard_input(&file) {
-            ("standard input".to_owned(), io::read_to_string(io::stdin()))
-        } else {
-            (file.display().to_string(), fs::read_to_string(&file))
-        };
-        let text = text.map_err(|error| CommandError::new(format!("cannot read {name}"), error))?;
+        let (name, text) = read_text(&file)?;
         let read = input::read(&name, &text);
         sources.extend(read.map_err(|error| CommandError::plain(error.to_string()).hint(error.hint()))?);
     }
     statics::check(&names.join(", "), &sources, Origin::Files).map_err(|error| nothing(&error))
+}
+
+/// What a file is called, and what it holds.
+fn read_text(file: &Path) -> Result<(String, String), CommandError> {
+    let (name, text) = if is_standard_input(file) {
+        ("standard input".to_owned(), io::read_to_string(io::stdin()))
+    } else {
+        (file.display().to_string(), fs::read_to_string(file))
+    };
+    let text = text.map_err(|error| CommandError::new(format!("cannot read {name}"), error))?;
+    Ok((name, text))
 }
 
 fn is_standard_input(path: &Path) -> bool {
