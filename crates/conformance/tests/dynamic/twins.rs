@@ -1,0 +1,161 @@
+//! For every rule there is a provider that breaks it, and only the rules that it breaks are reported.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use capstan_api::contract::ContractVersion;
+use capstan_conformance::{
+    Report,
+    dynamic::{Options, check, rules},
+};
+use capstan_runtime::install::install_crds;
+use capstan_testkit::{Story, generic};
+use futures::{StreamExt, stream};
+use serde_json::json;
+use tokio::sync::{Mutex, OnceCell};
+
+use crate::{
+    broken, kept, options, target, text,
+    twin::{Fault, Nature, Twin},
+};
+
+/// Faults that upset everything that comes after them: only the rule that they break is looked at.
+const SPREADING: &[(Fault, &str)] = &[(Fault::ActsWithoutOwner, "G11"), (Fault::DropsOwner, "IC9")];
+
+/// Every fault, and the rules that it breaks.
+const FAULTS: &[(Fault, &[&str])] = &[
+    (Fault::ActsWithoutOwner, &["G11"]),
+    (Fault::WantsControllerOwner, &["G12"]),
+    (Fault::RefusesControllerOwner, &["G12"]),
+    (Fault::IgnoresClusterPause, &["G13", "IC15"]),
+    (Fault::IgnoresAnnotationPause, &["G13", "IC15"]),
+    (Fault::DeletesWhilePaused, &["G13"]),
+    (Fault::StuckAfterPause, &["G13"]),
+    (Fault::HidesPause, &["IC15"]),
+    (Fault::ShowsPauseForEver, &["IC15"]),
+    (Fault::HasNoFinalizer, &["G14"]),
+    (Fault::AddsFinalizerLate, &["G14"]),
+    (Fault::KeepsOrphans, &["G14"]),
+    (Fault::WritesOddTimes, &["G15"]),
+    (Fault::WritesOddStatus, &["G15"]),
+    (Fault::WritesFailureAsNumber, &["G20"]),
+    (Fault::SetsHalfAnEndpoint, &["IC2"]),
+    (Fault::SetsEndpointLate, &["IC2"]),
+    (Fault::DoesNotWaitForEndpoint, &["IC3"]),
+    (Fault::NeverProvisions, &["IC4"]),
+    (Fault::ProvisionsInText, &["IC4"]),
+    (Fault::SpeaksAnotherContract, &["IC4"]),
+    (Fault::Flaps, &["IC5"]),
+    (Fault::ShapesDomainsWrong, &["IC6"]),
+    (Fault::HasNoReady, &["IC7"]),
+    (Fault::DropsReadyOnDeletion, &["IC7"]),
+    (Fault::WritesAnnotatedExternal, &["IC8"]),
+    (Fault::WritesLabelledExternal, &["IC8"]),
+    (Fault::DropsLabel, &["IC9"]),
+    (Fault::DropsOwner, &["IC9"]),
+    (Fault::NeverReleases, &["G13", "G14", "IC10", "IC13"]),
+    (Fault::ReportsOnlyOnce, &["IC12"]),
+    (Fault::MovesWithoutStatus, &["IC12"]),
+    (Fault::ForgetsOnRestart, &["IC13"]),
+    (Fault::BeatsItsHeart, &["IC14"]),
+];
+
+const TWIN: Nature =
+    Nature { kind: "TwinCluster", contract: ContractVersion::V1Beta2, waits: false, fault: None };
+
+/// Puts a twin to the test.
+async fn report_on(name: &str, nature: Nature, adjust: impl FnOnce(&mut Options)) -> Report {
+    static KINDS: OnceCell<()> = OnceCell::const_new();
+    let story = Story::begin(name).await;
+    let install = async || {
+        let crds = [
+            generic::crd("TwinCluster", &[("v1beta2", "v1beta2")]),
+            generic::crd("OldTwinCluster", &[("v1beta1", "v1beta2")]),
+        ];
+        install_crds(&story.client, &crds, "twins").await.unwrap();
+    };
+    KINDS.get_or_init(install).await;
+    let start = {
+        let (client, namespace) = (story.client.clone(), story.namespace.clone());
+        move || Twin::start(&client, &namespace, nature)
+    };
+    let twin = Arc::new(Mutex::new(Some(start())));
+    let restart = {
+        let twin = Arc::clone(&twin);
+        move || {
+            let (twin, start) = (Arc::clone(&twin), start.clone());
+            let restarted = async move {
+                let mut twin = twin.lock().await;
+                twin.take().ok_or("there is no twin")?.stop().await;
+                *twin = Some(start());
+                Ok(())
+            };
+            Box::pin(restarted) as futures::future::BoxFuture<'static, Result<(), String>>
+        }
+    };
+    let mut options = Options { restart: Some(Arc::new(restart)), ..options(&story.namespace) };
+    adjust(&mut options);
+    let report = check(story.client.clone(), target(nature.kind, json!({})), options, |_| {}).await.unwrap();
+    let left = story.generics(nature.kind).list(&kube::api::ListParams::default()).await.unwrap();
+    assert!(left.items.is_empty(), "{name} left {} objects", left.items.len());
+    twin.lock().await.take().unwrap().stop().await;
+    report
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_good_provider_keeps_every_rule() {
+    let report = report_on("twin-good", TWIN, |_| {}).await;
+    assert_eq!(broken(&report), BTreeSet::new(), "{}", text(&report));
+    let expected: BTreeSet<_> =
+        rules::ALL.iter().map(|rule| rule.id).filter(|id| !["IC3", "G20"].contains(id)).collect();
+    assert_eq!(kept(&report), expected, "{}", text(&report));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_good_provider_of_the_old_contract_keeps_every_rule() {
+    let nature = Nature { kind: "OldTwinCluster", contract: ContractVersion::V1Beta1, ..TWIN };
+    let report = report_on("twin-old", nature, |_| {}).await;
+    assert_eq!(broken(&report), BTreeSet::new(), "{}", text(&report));
+    assert!(report.notes[0].contains("contract v1beta1"), "{}", text(&report));
+    assert!(kept(&report).is_superset(&["IC4", "IC6", "IC12", "IC13"].into()), "{}", text(&report));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_good_provider_may_wait_for_the_clusters_endpoint() {
+    let report = report_on("twin-waits", Nature { waits: true, ..TWIN }, |_| {}).await;
+    assert_eq!(broken(&report), BTreeSet::new(), "{}", text(&report));
+    assert!(kept(&report).contains("IC3"), "{}", text(&report));
+    assert!(!kept(&report).contains("IC2"), "{}", text(&report));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_the_rules_that_were_asked_for_are_reported() {
+    let report = report_on("twin-only", TWIN, |options| options.only = vec!["IC12".to_owned()]).await;
+    let ids: Vec<_> = report.findings.iter().map(|finding| finding.rule.id).collect();
+    assert_eq!(ids, ["IC12"], "{}", text(&report));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_fault_is_found_and_nothing_else() {
+    let began = std::time::Instant::now();
+    let judged = stream::iter(FAULTS).map(|(fault, expected)| async move {
+        let name = format!("twin-{}", format!("{fault:?}").to_lowercase());
+        let nature = Nature { fault: Some(*fault), ..TWIN };
+        let only = SPREADING.iter().filter(|(it, _)| it == fault).map(|(_, id)| (*id).to_owned()).collect();
+        let report = report_on(&name, nature, |options| options.only = only).await;
+        (fault, expected, report)
+    });
+    let judged: Vec<_> = judged.buffer_unordered(6).collect().await;
+    let mut wrong = Vec::new();
+    for (fault, expected, report) in &judged {
+        let found = broken(report);
+        println!("{fault:?} -> {found:?}");
+        if found != expected.iter().copied().collect() {
+            wrong.push(format!("{fault:?}: expected {expected:?}, found {found:?}\n{}", text(report)));
+        }
+    }
+    println!("{} twins in {:?}", judged.len(), began.elapsed());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+
+    let told: BTreeSet<_> = FAULTS.iter().flat_map(|(_, ids)| ids.iter().copied()).collect();
+    assert_eq!(told, rules::ALL.iter().map(|rule| rule.id).collect(), "every rule has a twin that breaks it");
+}
