@@ -8,7 +8,7 @@ use capstan_api::{
     contract::{ContractVersion, InfraCluster},
     names::label,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::history::{
     History, State, condition, difference, endpoint, finalizers, is_deleting, is_provisioned,
@@ -342,10 +342,8 @@ fn each_state(histories: &[History]) -> impl Iterator<Item = (&str, &State)> {
 pub(crate) fn always_ready_condition(history: &History) -> Outcome {
     // A status that holds nothing but the Paused condition is the answer to "are we paused?", not yet a report.
     let speaks = |state: &State| {
-        let status = state.object.get("status").filter(|status| !status.is_null());
-        let empty = serde_json::json!({});
-        let status = serde_json::json!({"status": status});
-        difference(&serde_json::json!({"status": empty}), &status)
+        let status = state.object.get("status").and_then(Value::as_object).cloned().unwrap_or_default();
+        difference(&json!({"status": {}}), &json!({ "status": status }))
             .iter()
             .any(|path| !path.ends_with("conditions[Paused]") && path != "status.observedGeneration")
     };

@@ -1,5 +1,3 @@
-use serde_json::json;
-
 use super::*;
 use crate::dynamic::history::{Mark, testing::history};
 use ContractVersion::{V1Beta1, V1Beta2};
