@@ -128,7 +128,11 @@ async fn remove(
     let Some(object) = api.get_opt(name).await? else { return Ok(None) };
     let uid = object.uid().unwrap_or_default();
     let patience = if object.metadata.deletion_timestamp.is_some() { patience.min(SHORT) } else { patience };
-    ignore_missing(api.delete(name, &DeleteParams::default()).await)?;
+    match api.delete(name, &DeleteParams::default()).await {
+        // Nothing held it.
+        Ok(answer) if answer.is_right() => return Ok(None),
+        answer => ignore_missing(answer)?,
+    }
     let gone = |limit| {
         let wait = await_condition(api.clone(), name, is_deleted(&uid));
         async move { matches!(tokio::time::timeout(limit, wait).await, Ok(Ok(_))) }

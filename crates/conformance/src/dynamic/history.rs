@@ -70,12 +70,11 @@ impl Change<'_> {
                 Some(value) => format!("{path} = {}", shorten(&value.to_string())),
                 None => format!("{path} (removed)"),
             });
-            let more = self.paths.len().saturating_sub(4);
-            let mut words = shown.collect::<Vec<_>>().join(", ");
-            if more > 0 {
-                words.push_str(&format!(" and {more} more"));
+            let words = shown.collect::<Vec<_>>().join(", ");
+            match self.paths.len().saturating_sub(4) {
+                0 => words,
+                more => format!("{words} and {more} more"),
             }
-            words
         };
         let who = self.writer.as_ref().map(|name| format!(" by field manager {name:?}")).unwrap_or_default();
         format!("{what}{who} after {:.1} s", self.at.as_secs_f64())
@@ -210,7 +209,9 @@ fn compare(path: &str, before: Option<&Value>, after: Option<&Value>, paths: &mu
         }
         (Some(Value::Object(before)), Some(Value::Object(after))) if path != "metadata.managedFields" => {
             let keys: BTreeSet<_> = before.keys().chain(after.keys()).collect();
-            keys.into_iter().for_each(|key| compare(&join(key), before.get(key), after.get(key), paths));
+            for key in keys {
+                compare(&join(key), before.get(key), after.get(key), paths);
+            }
         }
         _ => paths.push(path.to_owned()),
     }

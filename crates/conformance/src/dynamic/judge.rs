@@ -1,5 +1,7 @@
 //! Judgements over histories. Pure: no server, no clock.
 
+mod endpoint;
+
 use std::time::Duration;
 
 use capstan_api::{
@@ -10,9 +12,10 @@ use capstan_api::{
 };
 use serde_json::{Value, json};
 
-use super::history::{
-    History, State, condition, difference, endpoint, finalizers, is_deleting, is_provisioned,
-};
+pub(crate) use endpoint::{EndpointStory, endpoint_in_time, endpoint_story, waited_for_endpoint};
+use endpoint::{other_endpoint, text};
+
+use super::history::{History, State, condition, difference, finalizers, is_deleting, is_provisioned};
 use crate::report::Outcome;
 
 /// The rule is broken.
@@ -93,19 +96,22 @@ pub(crate) fn provisioned(history: &History, contract: ContractVersion, waited: 
         ContractVersion::V1Beta1 => ContractVersion::V1Beta2,
         ContractVersion::V1Beta2 => ContractVersion::V1Beta1,
     };
-    let mut seen = format!("{}: {path} did not become true within {waited:?}", history.name);
-    if history.provisioned_at(other).is_some() {
+    let why = if history.provisioned_at(other).is_some() {
         let field = InfraCluster::provisioned_path(other);
-        seen.push_str(&format!(
-            "; {field} is true, but that is the field of contract {other}, and the CRD's labels say {contract}"
-        ));
+        format!(
+            "{field} is true, but that is the field of contract {other}, and the CRD's labels say {contract}"
+        )
     } else if history.changes(0).is_empty() {
-        seen.push_str("; the provider wrote nothing at all: does it run, and does it watch this namespace?");
-    } else if let Some(object) = history.current() {
-        let status = object.get("status").map_or_else(|| "none".to_owned(), ToString::to_string);
-        seen.push_str(&format!("; its status is {status}"));
-    }
+        "the provider wrote nothing at all: does it run, and does it watch this namespace?".to_owned()
+    } else {
+        format!("its status is {}", history.current().map_or_else(|| "gone".to_owned(), status_text))
+    };
+    let seen = format!("{}: {path} did not become true within {waited:.1?}; {why}", history.name);
     failed(seen, repair)
+}
+
+fn status_text(object: &Value) -> String {
+    object.get("status").map_or_else(|| "none".to_owned(), ToString::to_string)
 }
 
 /// Once provisioned, it stays so until deletion.
@@ -128,121 +134,6 @@ pub(crate) fn steady(history: &History, contract: ContractVersion) -> Outcome {
             ),
             format!("never take {path} back; report what is wrong in the condition Ready"),
         ),
-    }
-}
-
-/// How the endpoint and the provisioned field came together.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum EndpointStory {
-    /// It was whole when provisioned was reported.
-    InTime(ApiEndpoint),
-    /// It became whole later.
-    Late,
-    /// Only half of it was there, or nonsense.
-    Broken(String),
-    /// There was none.
-    None,
-    /// Provisioned was never reported.
-    Unknown,
-}
-
-/// Tells how the provider handled its endpoint.
-pub(crate) fn endpoint_story(history: &History, contract: ContractVersion) -> EndpointStory {
-    let Some(first) = history.provisioned_at(contract) else { return EndpointStory::Unknown };
-    let object = &history.states[first].object;
-    if let Some(endpoint) = endpoint(object, contract) {
-        return EndpointStory::InTime(endpoint);
-    }
-    let later = history.states[first..].iter().any(|state| endpoint(&state.object, contract).is_some());
-    match InfraCluster::new(object, contract).control_plane_endpoint() {
-        _ if later => EndpointStory::Late,
-        Err(error) => EndpointStory::Broken(error.to_string()),
-        Ok(half) if !half.host.is_empty() => {
-            EndpointStory::Broken(format!("spec.controlPlaneEndpoint has host {:?} but no port", half.host))
-        }
-        Ok(half) if half.port != 0 => {
-            EndpointStory::Broken(format!("spec.controlPlaneEndpoint has port {} but no host", half.port))
-        }
-        Ok(_) => EndpointStory::None,
-    }
-}
-
-/// The endpoint is whole when provisioned is reported, and stays the same.
-pub(crate) fn endpoint_in_time(history: &History, contract: ContractVersion, waits: bool) -> Outcome {
-    let path = InfraCluster::provisioned_path(contract);
-    let repair = format!(
-        "write host and port of spec.controlPlaneEndpoint in one patch, before {path}, and never change them"
-    );
-    match endpoint_story(history, contract) {
-        EndpointStory::Unknown => not_checked("the InfraCluster was never provisioned"),
-        EndpointStory::None => not_applicable("the provider makes no endpoint"),
-        EndpointStory::InTime(_) if waits => not_applicable("the provider waits for the Cluster's endpoint"),
-        EndpointStory::Late => failed(
-            format!("{}: {path} was true before spec.controlPlaneEndpoint was whole", history.name),
-            repair,
-        ),
-        EndpointStory::Broken(what) => {
-            failed(format!("{}: {path} is true, but {what}", history.name), repair)
-        }
-        EndpointStory::InTime(first) => match other_endpoint(history, 0, &first, contract) {
-            None => Outcome::Passed,
-            Some(other) => failed(
-                format!(
-                    "{}: spec.controlPlaneEndpoint was {} and became {other}",
-                    history.name,
-                    text(&first)
-                ),
-                repair,
-            ),
-        },
-    }
-}
-
-/// An endpoint other than the given one, in states from an index on that have provisioned.
-fn other_endpoint(
-    history: &History,
-    from: usize,
-    expected: &ApiEndpoint,
-    contract: ContractVersion,
-) -> Option<String> {
-    let from = from.max(history.provisioned_at(contract)?);
-    history.states.get(from..)?.iter().filter(|state| !state.gone).find_map(|state| {
-        match endpoint(&state.object, contract) {
-            Some(found) if found == *expected => None,
-            Some(found) => Some(text(&found)),
-            None => Some("none".to_owned()),
-        }
-    })
-}
-
-fn text(endpoint: &ApiEndpoint) -> String {
-    format!("{}:{}", endpoint.host, endpoint.port)
-}
-
-/// A provider that makes no endpoint waited for the Cluster's.
-pub(crate) fn waited_for_endpoint(
-    history: &History,
-    contract: ContractVersion,
-    waits: bool,
-    given: bool,
-) -> Outcome {
-    if waits {
-        return Outcome::Passed;
-    }
-    match endpoint_story(history, contract) {
-        EndpointStory::Unknown => not_checked("the InfraCluster was never provisioned"),
-        _ if given => not_applicable("the manifest names the endpoint"),
-        EndpointStory::None => failed(
-            format!(
-                "{}: {} became true although neither it nor its Cluster has an endpoint",
-                history.name,
-                InfraCluster::provisioned_path(contract)
-            ),
-            "wait until the Cluster has spec.controlPlaneEndpoint, or make an endpoint and write it to the InfraCluster",
-        ),
-        EndpointStory::InTime(_) | EndpointStory::Late | EndpointStory::Broken(_) => {
-            not_applicable("the provider makes the endpoint")
-        }
     }
 }
 
@@ -354,7 +245,7 @@ pub(crate) fn always_ready_condition(history: &History) -> Outcome {
         None => Outcome::Passed,
         Some(state) => {
             let when = if is_deleting(&state.object) { " during deletion" } else { "" };
-            let status = state.object.get("status").map_or_else(|| "none".to_owned(), ToString::to_string);
+            let status = status_text(&state.object);
             failed(
                 format!(
                     "{} has no condition Ready{when} after {:.1} s; its status is {status}",

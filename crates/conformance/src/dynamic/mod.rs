@@ -6,6 +6,7 @@
 mod cleanup;
 mod history;
 mod judge;
+mod kinds;
 mod recorder;
 pub mod rules;
 mod run;

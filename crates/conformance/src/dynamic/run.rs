@@ -15,9 +15,11 @@ use serde_json::Value;
 use super::{
     Error, Options, Target,
     cleanup::{Broom, Props},
-    judge, rules,
+    judge,
+    kinds::Kinds,
+    rules,
     scenarios::{self, Lifecycle, Profile, Scenario},
-    stage::{Kinds, Stage, failing, params},
+    stage::{Stage, failing, params},
 };
 use crate::{
     report::{Finding, Report},
@@ -54,7 +56,7 @@ pub(crate) async fn run(
     notes.push(format!("the provider had {timeout:?} for every step; the quiet time was {quiet_time:?}"));
 
     let play = async {
-        let stage = Stage::set(client, namespace, kinds, options).await?;
+        let stage = Stage::set(client, namespace, kinds, options, Arc::clone(&props)).await?;
         create_others(&stage, &props).await?;
         let findings = Box::pin(play(&stage, &props, progress)).await?;
         Ok((findings, stage.notes()))
@@ -167,20 +169,18 @@ async fn act(
     progress: Progress<'_>,
 ) -> Result<Vec<Finding>, Error> {
     let name = scenario.name();
-    let outcomes = match scenario.obstacle(stage, profile) {
-        Some(outcome) => scenario.rules().iter().map(|rule| (*rule, outcome.clone())).collect(),
-        None => {
-            for name in scenario.objects() {
-                props.add(name);
-            }
-            let outcomes = Box::pin(scenario.play(stage, profile)).await?;
-            for name in scenario.objects() {
-                clear(stage, props, name).await;
-            }
-            progress(&format!("{name} is over"));
-            outcomes
-        }
-    };
+    if let Some(outcome) = scenario.obstacle(stage, profile) {
+        let outcomes = scenario.rules().iter().map(|rule| (*rule, outcome.clone())).collect();
+        return Ok(scenarios::findings(stage, name, outcomes));
+    }
+    for name in scenario.objects() {
+        props.add(name);
+    }
+    let outcomes = Box::pin(scenario.play(stage, profile)).await?;
+    for name in scenario.objects() {
+        clear(stage, props, name).await;
+    }
+    progress(&format!("{name} is over"));
     Ok(scenarios::findings(stage, name, outcomes))
 }
 

@@ -3,6 +3,7 @@
 mod lifecycle;
 mod pause;
 mod restart;
+mod witness;
 
 use std::time::Duration;
 
@@ -14,10 +15,11 @@ use capstan_api::{
 use serde_json::{Value, json};
 
 pub(crate) use lifecycle::Lifecycle;
+pub(crate) use witness::Witnesses;
 
 use super::{
     Core, Error,
-    history::{endpoint, finalizers, is_provisioned},
+    history::{History, endpoint, finalizers, is_provisioned},
     judge::{self, failed, not_applicable, not_checked},
     rules,
     stage::{Adoption, Pause, Stage},
@@ -33,13 +35,23 @@ pub(crate) type Outcomes = Vec<(&'static Rule, Outcome)>;
 /// An endpoint for providers that wait for one. Nobody has this address.
 const ENDPOINT: (&str, i32) = ("192.0.2.1", 6443);
 
+/// How far the provider went with the first InfraCluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Reaction {
+    /// It wrote nothing.
+    #[default]
+    None,
+    /// It wrote something.
+    Some,
+    /// It reported provisioned.
+    Provisioned,
+}
+
 /// What the first InfraCluster showed of the provider.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Profile {
-    /// It wrote something.
-    pub(crate) reacted: bool,
-    /// It reported provisioned.
-    pub(crate) provisioned: bool,
+    /// How far it went.
+    pub(crate) reaction: Reaction,
     /// It did so only for an owner that is the controller.
     pub(crate) controller: bool,
     /// It did so only once the Cluster had an endpoint.
@@ -53,11 +65,21 @@ pub(crate) struct Profile {
 impl Profile {
     /// In words.
     pub(crate) fn describe(&self) -> &'static str {
-        match (self.reacted, self.provisioned) {
-            (_, true) => "has provisioned it",
-            (true, false) => "reacts but does not provision it",
-            (false, false) => "does not react",
+        match self.reaction {
+            Reaction::Provisioned => "has provisioned it",
+            Reaction::Some => "reacts but does not provision it",
+            Reaction::None => "does not react",
         }
+    }
+
+    /// Whether it wrote anything.
+    pub(crate) fn reacted(&self) -> bool {
+        self.reaction != Reaction::None
+    }
+
+    /// Whether it reported provisioned.
+    pub(crate) fn provisioned(&self) -> bool {
+        self.reaction == Reaction::Provisioned
     }
 
     /// What a Cluster must have so that the provider provisions.
@@ -156,12 +178,12 @@ impl Scenario {
             Self::NoOwner | Self::ExternalByAnnotation | Self::ExternalByLabel | Self::EarlyDeletion
         );
         let needs_fake = matches!(self, Self::ControllerOwner | Self::OwnerRemoved | Self::ClusterGone);
-        if !profile.reacted {
+        if !profile.reacted() {
             return Some(not_checked(
                 "the provider did not react to an InfraCluster with an owner, so that its silence shows nothing",
             ));
         }
-        if !passive && !profile.provisioned {
+        if !passive && !profile.provisioned() {
             return Some(not_checked("the provider provisions nothing, see IC4"));
         }
         if needs_fake && stage.options.core == Core::Real {
@@ -178,7 +200,7 @@ impl Scenario {
         let name = self.name();
         let rule = |outcome| vec![(self.rules()[0], outcome)];
         match self {
-            Self::NoOwner => no_owner(stage, name).await,
+            Self::NoOwner => no_owner(stage, profile, name).await,
             Self::ControllerOwner => controller_owner(stage, profile, name).await.map(rule),
             Self::PausedByCluster => Box::pin(pause::play(stage, profile, name, Pause::Cluster)).await,
             Self::PausedByAnnotation => Box::pin(pause::play(stage, profile, name, Pause::Annotation)).await,
@@ -226,9 +248,8 @@ async fn adopted(
 /// Waits until provisioned is reported.
 async fn until_provisioned(stage: &Stage, name: &str) -> bool {
     let contract = stage.contract();
-    let find = |history: &super::history::History| {
-        history.current().filter(|object| is_provisioned(object, contract)).map(drop)
-    };
+    let find =
+        |history: &History| history.current().filter(|object| is_provisioned(object, contract)).map(drop);
     stage.recorder.until(name, stage.options.timeout, find).await.is_some()
 }
 
@@ -273,8 +294,9 @@ async fn quiet(stage: &Stage) -> Duration {
     stage.options.quiet_time
 }
 
-async fn no_owner(stage: &Stage, name: &str) -> Result<Outcomes, Error> {
+async fn no_owner(stage: &Stage, profile: &Profile, name: &str) -> Result<Outcomes, Error> {
     stage.create_infra(name, &json!({})).await?;
+    stage.witnesses.pass(stage, profile).await?;
     let watched = quiet(stage).await;
     let outcome = stage.recorder.read(name, |history| {
         let repair = "return before anything is written or made when no owner reference of kind Cluster \
@@ -320,6 +342,7 @@ async fn external(
     if let Err(error) = stage.patch_infra_status(name, status).await {
         stage.note(format!("an outside system could not report {name} as provisioned: {error}"));
     }
+    stage.witnesses.pass(stage, profile).await?;
     let watched = quiet(stage).await;
     Ok(stage.recorder.read(name, |history| {
         let when = format!("it was managed by somebody else ({by} cluster.x-k8s.io/managed-by)");
@@ -371,7 +394,7 @@ async fn status_wiped(stage: &Stage, profile: &Profile, name: &str) -> Result<Ou
         }
         Err(error) => return Err(error),
     };
-    let again = |history: &super::history::History| {
+    let again = |history: &History| {
         let states = history.states.get(history.index_of(&version)..)?;
         states.iter().any(|state| is_provisioned(&state.object, contract)).then_some(())
     };

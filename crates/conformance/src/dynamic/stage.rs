@@ -1,119 +1,31 @@
 //! The fake core: what is on the server, and what core does to it.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use capstan_api::{
     cluster::v1beta2::ApiEndpoint,
-    contract::{ContractVersion, PickedVersion, crd_name, pick_version},
-    names::{CORE_GROUP, annotation, finalizer, label},
+    contract::ContractVersion,
+    names::{annotation, finalizer, label},
 };
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     Api, Client,
     api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
-    core::{ApiResource, GroupVersionKind},
 };
 use serde_json::{Value, json};
 
 use super::{
-    Core, Error, Options, Target,
+    Core, Error, Options,
+    cleanup::Props,
     history::Mark,
+    kinds::Kinds,
     recorder::{Recorder, uid, version},
+    scenarios::Witnesses,
 };
 
 /// The name under which the fake core writes.
 pub(crate) const FIELD_MANAGER: &str = "capstan-conformance";
 /// Wakes providers that are not told of a change of the Cluster.
 const NUDGE: &str = "conformance.capstan.dev/nudge";
-
-/// The kinds that the play is about.
-#[derive(Clone, Debug)]
-pub(crate) struct Kinds {
-    pub(crate) infra: ApiResource,
-    pub(crate) clusters: ApiResource,
-    pub(crate) contract: ContractVersion,
-    pub(crate) document: Value,
-    pub(crate) others: Vec<Value>,
-    pub(crate) notes: Vec<String>,
-}
-
-impl Kinds {
-    /// Finds out what is served, and by which contract core would read it.
-    pub(crate) async fn find(client: &Client, target: &Target) -> Result<Self, Error> {
-        let (document, others) = split(target)?;
-        let group = match &target.group {
-            Some(group) => group.clone(),
-            None => group_of(&document).to_owned(),
-        };
-        let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
-        let name = crd_name(&group, &target.kind);
-        let crd = crds.get_opt(&name).await.map_err(failing(format!("read CRD {name}")))?;
-        let crd = crd.ok_or_else(|| Error::NoCrd { name: name.clone() })?;
-        let labels = crd.metadata.labels.unwrap_or_default();
-        let picked = match &target.version {
-            None => pick_version(&name, &labels)?,
-            Some(version) => {
-                let names = |contract: &ContractVersion| {
-                    let listed = labels.get(&contract.label());
-                    listed.is_some_and(|listed| listed.split('_').any(|it| it == version))
-                };
-                let contract = ContractVersion::PREFERENCE.into_iter().find(names);
-                let contract =
-                    contract.ok_or_else(|| Error::Version { crd: name.clone(), version: version.clone() })?;
-                PickedVersion { contract, version: version.clone() }
-            }
-        };
-        let kind = GroupVersionKind::gvk(&group, &picked.version, &target.kind);
-        let infra = ApiResource::from_gvk_with_plural(&kind, &crd.spec.names.plural);
-        let notes = vec![format!(
-            "core reads {} as {} under contract {}",
-            target.kind, infra.api_version, picked.contract
-        )];
-        let clusters = find_clusters(&crds).await?;
-        Ok(Self { infra, clusters, contract: picked.contract, document, others, notes })
-    }
-}
-
-async fn find_clusters(crds: &Api<CustomResourceDefinition>) -> Result<ApiResource, Error> {
-    let name = crd_name(CORE_GROUP, "Cluster");
-    let crd = crds.get_opt(&name).await.map_err(failing(format!("read CRD {name}")))?;
-    let served: Vec<_> = crd.into_iter().flat_map(|crd| crd.spec.versions).filter(|it| it.served).collect();
-    let version = ["v1beta2", "v1beta1"].into_iter().find(|name| served.iter().any(|it| it.name == *name));
-    let kind = GroupVersionKind::gvk(CORE_GROUP, version.ok_or(Error::NoClusters)?, "Cluster");
-    Ok(ApiResource::from_gvk_with_plural(&kind, "clusters"))
-}
-
-/// The document of the kind, and the others.
-fn split(target: &Target) -> Result<(Value, Vec<Value>), Error> {
-    for (index, document) in target.documents.iter().enumerate() {
-        for (pointer, field) in
-            [("/apiVersion", "apiVersion"), ("/kind", "kind"), ("/metadata/name", "metadata.name")]
-        {
-            let named = document.pointer(pointer).is_some_and(Value::is_string);
-            let is_target = document["kind"] == json!(target.kind);
-            if !named && !(is_target && field == "metadata.name") {
-                return Err(Error::Document { number: index + 1, field });
-            }
-        }
-    }
-    let wanted = |document: &Value| {
-        document["kind"] == json!(target.kind)
-            && target.group.as_ref().is_none_or(|group| group_of(document) == group)
-    };
-    let (mut documents, others): (Vec<_>, Vec<_>) = target.documents.iter().cloned().partition(wanted);
-    match (documents.pop(), documents.len()) {
-        (Some(document), 0) => Ok((document, others)),
-        (popped, rest) => {
-            let count = rest + usize::from(popped.is_some());
-            Err(Error::Documents { kind: target.kind.clone(), count })
-        }
-    }
-}
-
-fn group_of(document: &Value) -> &str {
-    let api_version = document["apiVersion"].as_str().unwrap_or_default();
-    api_version.split_once('/').map_or("", |(group, _)| group)
-}
 
 /// Everything that scenarios share.
 pub(crate) struct Stage {
@@ -124,6 +36,8 @@ pub(crate) struct Stage {
     pub(crate) clusters: Api<DynamicObject>,
     pub(crate) recorder: Recorder,
     pub(crate) options: Options,
+    pub(crate) props: Arc<Props>,
+    pub(crate) witnesses: Witnesses,
     notes: Mutex<Vec<String>>,
 }
 
@@ -134,12 +48,14 @@ impl Stage {
         namespace: String,
         kinds: Kinds,
         options: Options,
+        props: Arc<Props>,
     ) -> Result<Self, Error> {
         let infra = Api::namespaced_with(client.clone(), &namespace, &kinds.infra);
         let clusters = Api::namespaced_with(client.clone(), &namespace, &kinds.clusters);
         let real = options.core == Core::Real;
         let recorder = Recorder::start(infra.clone(), &kinds.infra.kind, options.timeout, real).await?;
-        Ok(Self { client, namespace, kinds, infra, clusters, recorder, options, notes: Mutex::default() })
+        let (notes, witnesses) = (Mutex::default(), Witnesses::default());
+        Ok(Self { client, namespace, kinds, infra, clusters, recorder, options, props, witnesses, notes })
     }
 
     /// Keeps a remark for the report; a remark is made once.
@@ -325,23 +241,30 @@ impl Stage {
         }
     }
 
-    /// Asks for a Cluster's deletion; tells of a core that should not be there.
+    /// Asks for a Cluster's deletion; what is gone already is fine.
     pub(crate) async fn delete_cluster(&self, name: &str) -> Result<(), Error> {
-        let doing = || format!("delete Cluster {}/{name}", self.namespace);
         match self.clusters.delete(name, &DeleteParams::default()).await {
-            Ok(answer) => {
-                let held = answer.left().and_then(|object| object.metadata.finalizers).unwrap_or_default();
-                if self.options.core == Core::Fake && held.iter().any(|it| it == finalizer::CLUSTER) {
-                    self.note(
-                        "a core manager is running on this cluster and acted on the Clusters of this run: \
-                         run again with core `beside` or `real`",
-                    );
-                }
-                Ok(())
-            }
+            Ok(_) => Ok(()),
             Err(error) if is_missing(&error) => Ok(()),
-            Err(error) => Err(failing(doing())(error)),
+            Err(error) => Err(failing(format!("delete Cluster {}/{name}", self.namespace))(error)),
         }
+    }
+
+    /// Tells of a core manager that acts on our Clusters although it should not be there.
+    pub(crate) async fn look_for_a_core(&self, name: &str) -> Result<(), Error> {
+        if self.options.core != Core::Fake {
+            return Ok(());
+        }
+        let found = self.clusters.get_opt(name).await;
+        let found = found.map_err(failing(format!("read Cluster {}/{name}", self.namespace)))?;
+        let held = found.and_then(|cluster| cluster.metadata.finalizers).unwrap_or_default();
+        if held.iter().any(|it| it == finalizer::CLUSTER) {
+            self.note(
+                "a core manager is running on this cluster and acted on the Clusters of this run: \
+                 run again with core `beside` or `real`",
+            );
+        }
+        Ok(())
     }
 }
 
@@ -416,28 +339,6 @@ fn json_merge(into: &mut Value, from: &Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn target(documents: &[Value]) -> Target {
-        Target { kind: "FooCluster".into(), group: None, version: None, documents: documents.to_vec() }
-    }
-
-    #[test]
-    fn the_manifest_has_one_document_of_the_kind() {
-        let foo = json!({"apiVersion": "g.io/v1", "kind": "FooCluster", "metadata": {}});
-        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}});
-        let (document, others) = split(&target(&[secret.clone(), foo.clone()])).unwrap();
-        assert_eq!((document, others), (foo.clone(), vec![secret.clone()]));
-        for (documents, expected) in [
-            (vec![secret.clone()], "the manifest has 0 documents of kind FooCluster, but one is needed"),
-            (
-                vec![foo.clone(), foo.clone()],
-                "the manifest has 2 documents of kind FooCluster, but one is needed",
-            ),
-            (vec![foo, json!({"kind": "Secret"})], "document 2 of the manifest has no apiVersion"),
-        ] {
-            assert_eq!(split(&target(&documents)).unwrap_err().to_string(), expected);
-        }
-    }
 
     #[test]
     fn fields_are_merged() {

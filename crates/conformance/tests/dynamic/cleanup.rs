@@ -45,7 +45,7 @@ async fn without_a_provider_nothing_is_claimed() {
     let story = story("swept-nobody").await;
     let options = Options { timeout: Duration::from_millis(900), ..options(&story.namespace) };
     let options = Options { quiet_time: Duration::from_millis(300), ..options };
-    let report = check(story.client.clone(), target(KIND, json!({})), options, |_| {}).await.unwrap();
+    let report = check(story.client.clone(), target(KIND, &json!({})), options, |_| {}).await.unwrap();
     for finding in &report.findings {
         let expected = match finding.rule.id {
             "IC4" => {
@@ -66,7 +66,7 @@ async fn what_a_provider_never_releases_is_removed_and_told() {
     let twin = twin(&story, Some(Fault::NeverReleases));
     let options = Options { only: vec!["IC10".to_owned()], ..options(&story.namespace) };
     let options = Options { timeout: Duration::from_secs(2), ..options };
-    let report = check(story.client.clone(), target(KIND, json!({})), options, |_| {}).await.unwrap();
+    let report = check(story.client.clone(), target(KIND, &json!({})), options, |_| {}).await.unwrap();
     assert!(report.is_failed());
     assert!(report.notes.iter().any(|note| note.contains("removed by force")), "{}", text(&report));
     assert_eq!(left(&story).await, 0);
@@ -84,11 +84,11 @@ async fn a_run_that_is_stopped_or_dropped_leaves_nothing() {
             stop.cancel();
         }
     };
-    let error = check(story.client.clone(), target(KIND, json!({})), stopped, progress).await.unwrap_err();
+    let error = check(story.client.clone(), target(KIND, &json!({})), stopped, progress).await.unwrap_err();
     assert!(matches!(error, Error::Stopped), "{error}");
     assert_eq!(left(&story).await, 0);
 
-    let dropped = check(story.client.clone(), target(KIND, json!({})), options(&story.namespace), |_| {});
+    let dropped = check(story.client.clone(), target(KIND, &json!({})), options(&story.namespace), |_| {});
     let _ = tokio::time::timeout(Duration::from_secs(1), dropped).await.unwrap_err();
     wait::until_gone(&story.generics(KIND), "no-owner", LIMIT).await;
     wait::until_gone(&story.generics(KIND), "lifecycle", LIMIT).await;
@@ -100,7 +100,7 @@ async fn a_run_that_is_stopped_or_dropped_leaves_nothing() {
 async fn what_the_manifest_brings_along_comes_first_and_goes_last() {
     let story = story("swept-extras").await;
     let namespace = format!("{}-new", story.namespace);
-    let mut target = target(KIND, json!({}));
+    let mut target = target(KIND, &json!({}));
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "credentials"}, "stringData": {"a": "b"},
     });
@@ -121,7 +121,7 @@ async fn what_the_manifest_brings_along_comes_first_and_goes_last() {
 async fn what_cannot_be_tested_is_refused_with_the_reason() {
     let story = story("swept-refused").await;
     let odd = |change: &dyn Fn(&mut Target, &mut Options)| {
-        let (mut target, mut options) = (target(KIND, json!({})), options(&story.namespace));
+        let (mut target, mut options) = (target(KIND, &json!({})), options(&story.namespace));
         change(&mut target, &mut options);
         let client = story.client.clone();
         async move { check(client, target, options, |_| {}).await.unwrap_err().to_string() }

@@ -27,7 +27,7 @@ async fn the_local_provider_keeps_every_rule() {
         }
     };
     let options = Options { restart: Some(Arc::new(restart)), ..options(&story.namespace) };
-    let target = target("LocalCluster", json!({"failureDomains": [{"name": "a", "controlPlane": true}]}));
+    let target = target("LocalCluster", &json!({"failureDomains": [{"name": "a", "controlPlane": true}]}));
     let began = std::time::Instant::now();
     let report = check(story.client.clone(), target, options, |_| {}).await.unwrap();
     println!("{} in {:?}", text(&report), began.elapsed());
@@ -46,7 +46,7 @@ async fn a_real_core_plays_its_part() {
     let manager = story.manager(Which::All);
     let options = Options { core: Core::Real, ..options(&story.namespace) };
     let report =
-        check(story.client.clone(), target("LocalCluster", json!({})), options, |_| {}).await.unwrap();
+        check(story.client.clone(), target("LocalCluster", &json!({})), options, |_| {}).await.unwrap();
     assert_eq!(broken(&report), BTreeSet::new(), "{}", text(&report));
     let kept = kept(&report);
     for id in ["G11", "G12", "G13", "G14", "IC2", "IC4", "IC7", "IC8", "IC9", "IC10", "IC12", "IC14", "IC15"]
@@ -62,7 +62,7 @@ async fn a_core_that_runs_can_be_played_beside() {
     let story = Story::begin("conformance-beside").await;
     let manager = story.manager(Which::All);
     let options_beside = Options { core: Core::Beside, ..options(&story.namespace) };
-    let target = target("LocalCluster", json!({}));
+    let target = target("LocalCluster", &json!({}));
     let report = check(story.client.clone(), target.clone(), options_beside, |_| {}).await.unwrap();
     assert_eq!(broken(&report), BTreeSet::new(), "{}", text(&report));
     assert!(kept(&report).contains("G12"), "{}", text(&report));

@@ -3,6 +3,7 @@
 
 mod cleanup;
 mod local;
+mod refusal;
 mod twin;
 mod twins;
 
@@ -25,7 +26,7 @@ fn options(namespace: &str) -> Options {
     }
 }
 
-fn target(kind: &str, spec: Value) -> Target {
+fn target(kind: &str, spec: &Value) -> Target {
     let document = json!({
         "apiVersion": format!("{}/{}", generic::GROUP, generic::VERSION), "kind": kind,
         "metadata": {"name": "from-the-manifest"}, "spec": spec,

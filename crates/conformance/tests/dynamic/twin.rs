@@ -83,6 +83,7 @@ impl Twin {
             infra: Api::namespaced_with(client.clone(), namespace, &generic::resource(nature.kind)),
             clusters: Api::namespaced_with(client.clone(), namespace, &cluster),
             nature,
+            written: BTreeSet::new(),
             held: BTreeSet::new(),
             known: BTreeSet::new(),
             paused: BTreeSet::new(),
@@ -101,6 +102,8 @@ struct Provider {
     infra: Api<DynamicObject>,
     clusters: Api<DynamicObject>,
     nature: Nature,
+    /// The versions that it wrote: their echo is no news.
+    written: BTreeSet<Option<String>>,
     /// What this process has put its finalizer on.
     held: BTreeSet<String>,
     /// What this process has provisioned.
@@ -113,14 +116,21 @@ impl Provider {
     async fn run(mut self) {
         let names = |api: &Api<DynamicObject>| {
             let objects = watcher(api.clone(), Config::default()).default_backoff().applied_objects();
-            objects.filter_map(async |event| event.ok().map(|object| object.name_any())).boxed()
+            objects
+                .filter_map(async |event| {
+                    event.ok().map(|object| (object.name_any(), object.resource_version()))
+                })
+                .boxed()
         };
         let mut wakes = futures::stream::select(names(&self.infra), names(&self.clusters));
         let mut heart = tokio::time::interval(Duration::from_millis(150));
         loop {
             let (name, result) = tokio::select! {
-                name = wakes.next() => {
-                    let name = name.expect("watches do not end");
+                object = wakes.next() => {
+                    let (name, version) = object.expect("watches do not end");
+                    if self.written.contains(&version) {
+                        continue;
+                    }
                     let result = self.reconcile(&name).await;
                     (name, result)
                 }
@@ -132,7 +142,7 @@ impl Provider {
                 // Somebody else was faster: the event is on its way.
                 Ok(()) => {}
                 Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => {}
-                Err(error) => panic!("{name}: {error}"),
+                Err(error) => unreachable!("{name}: {error}"),
             }
         }
     }
@@ -253,6 +263,10 @@ impl Provider {
                 self.status(&mut object, status).await?;
             }
         }
+        if self.has(Fault::SetsEndpointLate) {
+            let endpoint = json!({"host": "10.0.0.1", "port": 6443});
+            self.merge(&mut object, json!({"spec": {"controlPlaneEndpoint": endpoint}})).await?;
+        }
         if self.has(Fault::AddsFinalizerLate) {
             self.merge(&mut object, json!({"metadata": {"finalizers": [FINALIZER]}})).await?;
         }
@@ -312,18 +326,20 @@ impl Provider {
         Ok(())
     }
 
-    async fn merge(&self, object: &mut DynamicObject, patch: Value) -> Result<(), kube::Error> {
+    async fn merge(&mut self, object: &mut DynamicObject, patch: Value) -> Result<(), kube::Error> {
         if let Some(patch) = guarded(object, patch) {
             let name = object.name_any();
             *object = self.infra.patch(&name, &params(), &Patch::Merge(patch)).await?;
+            self.written.insert(object.resource_version());
         }
         Ok(())
     }
 
-    async fn status(&self, object: &mut DynamicObject, status: Value) -> Result<(), kube::Error> {
+    async fn status(&mut self, object: &mut DynamicObject, status: Value) -> Result<(), kube::Error> {
         if let Some(patch) = guarded(object, json!({ "status": status })) {
             let name = object.name_any();
             *object = self.infra.patch_status(&name, &params(), &Patch::Merge(patch)).await?;
+            self.written.insert(object.resource_version());
         }
         Ok(())
     }

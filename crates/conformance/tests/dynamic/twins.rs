@@ -94,7 +94,7 @@ async fn report_on(name: &str, nature: Nature, adjust: impl FnOnce(&mut Options)
     };
     let mut options = Options { restart: Some(Arc::new(restart)), ..options(&story.namespace) };
     adjust(&mut options);
-    let report = check(story.client.clone(), target(nature.kind, json!({})), options, |_| {}).await.unwrap();
+    let report = check(story.client.clone(), target(nature.kind, &json!({})), options, |_| {}).await.unwrap();
     let left = story.generics(nature.kind).list(&kube::api::ListParams::default()).await.unwrap();
     assert!(left.items.is_empty(), "{name} left {} objects", left.items.len());
     twin.lock().await.take().unwrap().stop().await;

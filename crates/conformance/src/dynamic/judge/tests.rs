@@ -37,7 +37,7 @@ fn says(outcome: &Outcome, expected: &str) {
 fn provisioned_is_a_boolean_of_the_picked_contract() {
     for (contract, object, expected) in [
         (V1Beta2, ready(true), "passed"),
-        (V1Beta2, ready(false), "did not become true within 5s; its status is"),
+        (V1Beta2, ready(false), "did not become true within 5.0s; its status is"),
         (V1Beta2, json!({"status": {"initialization": {"provisioned": "true"}}}), "must be a boolean"),
         (V1Beta2, json!({"status": {"ready": true}}), "that is the field of contract v1beta1"),
         (V1Beta1, json!({"status": {"ready": true}}), "passed"),
@@ -213,9 +213,9 @@ fn owner_and_label_stay_from_adoption_to_release() {
         ownership_kept(&[history])
     };
     let adopted = ("1", Mark::Adopted { uid: "u".to_owned() });
-    says(&judged(&[json!({}), owned.clone(), owned.clone()], &[adopted.clone()]), "passed");
-    says(&judged(&[json!({}), owned.clone(), json!({})], &[adopted.clone()]), "owner reference");
-    says(&judged(&[json!({}), owned.clone(), unlabelled], &[adopted.clone()]), "the label");
+    says(&judged(&[json!({}), owned.clone(), owned.clone()], std::slice::from_ref(&adopted)), "passed");
+    says(&judged(&[json!({}), owned.clone(), json!({})], std::slice::from_ref(&adopted)), "owner reference");
+    says(&judged(&[json!({}), owned.clone(), unlabelled], std::slice::from_ref(&adopted)), "the label");
     says(&judged(&[json!({}), owned, json!({})], &[adopted, ("2", Mark::Released)]), "passed");
     says(&judged(&[json!({})], &[]), "not checked");
 }

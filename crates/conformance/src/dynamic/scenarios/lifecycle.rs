@@ -6,7 +6,7 @@ use kube::api::DynamicObject;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{ENDPOINT, Outcomes, Profile, cluster_endpoint, deletion, quiet, until_gone};
+use super::{ENDPOINT, Outcomes, Profile, Reaction, cluster_endpoint, deletion, quiet, until_gone};
 use crate::{
     dynamic::{
         Core, Error,
@@ -51,9 +51,10 @@ impl Lifecycle {
     pub(crate) async fn end(self, stage: &Stage, profile: &Profile) -> Result<Vec<Finding>, Error> {
         let contract = stage.contract();
         let mut idle = not_checked("the InfraCluster was never provisioned");
-        if profile.provisioned {
+        if profile.provisioned() {
             stage.publish(Self::NAME, profile.endpoint.as_ref()).await?;
             quiet(stage).await;
+            stage.look_for_a_core(Self::NAME).await?;
             let from = stage.recorder.read(Self::NAME, |history| history.states.len().saturating_sub(1));
             let watched = quiet(stage).await;
             idle = stage.recorder.read(Self::NAME, |history| {
@@ -70,39 +71,27 @@ impl Lifecycle {
             stage.delete_infra(Self::NAME).await?;
             until_gone(stage, Self::NAME).await
         };
-        let deleted = match gone {
-            Some(_) | None if profile.reacted => deletion(gone, "deleted as core deletes"),
-            _ => not_checked("the provider did not react to the InfraCluster at all"),
+        let deleted = if profile.reacted() {
+            deletion(gone, "deleted as core deletes")
+        } else {
+            not_checked("the provider did not react to the InfraCluster at all")
         };
         let given = endpoint(&stage.kinds.document, contract).is_some();
+        let provisioned = match &profile.refused {
+            None => judge::provisioned(&before_deletion, contract, self.waited),
+            Some(_) => not_checked("the InfraCluster could not be given to a Cluster, see IC9"),
+        };
         let mut outcomes: Outcomes = vec![
-            (rules::ANY_OWNER, self.any_owner(profile)),
+            (rules::ANY_OWNER, any_owner(profile)),
             (rules::FINALIZER, judge::finalizer_first(&before_deletion, contract)),
             (rules::ENDPOINT, judge::endpoint_in_time(&before_deletion, contract, profile.waits)),
             (rules::WAITS, judge::waited_for_endpoint(&before_deletion, contract, profile.waits, given)),
-            (rules::PROVISIONED, judge::provisioned(&before_deletion, contract, self.waited)),
+            (rules::PROVISIONED, provisioned),
             (rules::STEADY, judge::steady(&before_deletion, contract)),
         ];
         let ready = stage.recorder.read(Self::NAME, judge::always_ready_condition);
         outcomes.extend([(rules::READY, ready), (rules::DELETION, deleted), (rules::IDLE, idle)]);
         Ok(super::findings(stage, Self::NAME, outcomes))
-    }
-
-    fn any_owner(&self, profile: &Profile) -> Outcome {
-        if profile.controller {
-            return failed(
-                format!(
-                    "{}: the provider wrote nothing until the owner reference to the Cluster got controller: true",
-                    Self::NAME
-                ),
-                "look for an owner reference by group and kind, and take no notice of `controller`",
-            );
-        }
-        if profile.reacted {
-            Outcome::Passed
-        } else {
-            not_checked("the provider did not react to the InfraCluster at all, see IC4")
-        }
     }
 }
 
@@ -143,8 +132,11 @@ async fn meet(stage: &Stage, cluster: &DynamicObject, profile: &mut Profile) -> 
         }
         profile.controller = reacted();
     }
-    profile.reacted = reacted();
-    profile.provisioned = done == Some(true);
+    profile.reaction = match (done, reacted()) {
+        (Some(true), _) => Reaction::Provisioned,
+        (_, true) => Reaction::Some,
+        (_, false) => Reaction::None,
+    };
     let story = recorder.read(name, |history| judge::endpoint_story(history, contract));
     profile.endpoint = match story {
         EndpointStory::InTime(endpoint) => Some(endpoint),
@@ -152,7 +144,24 @@ async fn meet(stage: &Stage, cluster: &DynamicObject, profile: &mut Profile) -> 
     };
     // Who needed the Cluster's endpoint has none of its own, or has taken that one over.
     profile.waits = offered
-        && profile.provisioned
+        && profile.provisioned()
         && profile.endpoint.as_ref().is_none_or(|it| (it.host.as_str(), it.port) == ENDPOINT);
     Ok(())
+}
+
+fn any_owner(profile: &Profile) -> Outcome {
+    if profile.controller {
+        return failed(
+            format!(
+                "{}: the provider wrote nothing until the owner reference to the Cluster got controller: true",
+                Lifecycle::NAME
+            ),
+            "look for an owner reference by group and kind, and take no notice of `controller`",
+        );
+    }
+    if profile.reacted() {
+        Outcome::Passed
+    } else {
+        not_checked("the provider did not react to the InfraCluster at all, see IC4")
+    }
 }

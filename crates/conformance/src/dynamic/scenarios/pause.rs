@@ -6,7 +6,7 @@ use super::{Outcomes, Profile, adopted, deletion, quiet, until_gone, until_provi
 use crate::{
     dynamic::{
         Core, Error,
-        history::{condition, finalizers},
+        history::{History, condition, finalizers},
         judge::{self, failed, not_checked},
         rules,
         stage::{Pause, Stage},
@@ -40,6 +40,7 @@ pub(super) async fn play(
     let mut outcomes = Vec::new();
     let mut shown = None;
     if from_the_start {
+        arrival(stage, profile, name).await?;
         quiet(stage).await;
         shown = paused(stage, name);
         outcomes.push(
@@ -57,18 +58,13 @@ pub(super) async fn play(
         return Ok(told(name, outcomes, shown.as_deref(), None, how));
     }
     // The report that the pause is over may be a write of its own.
-    let over = |history: &crate::dynamic::history::History| {
-        (condition(history.current()?, "Paused") != Some("True")).then_some(())
-    };
+    let over = |history: &History| (condition(history.current()?, "Paused") != Some("True")).then_some(());
     let _ = stage.recorder.until(name, stage.options.timeout, over).await;
     let afterwards = paused(stage, name);
 
     stage.pause(name, how, true).await?;
-    // The condition tells when the pause has arrived; where there is none, only the clock does.
-    let arrived = |history: &crate::dynamic::history::History| {
-        (condition(history.current()?, "Paused") == Some("True")).then_some(())
-    };
-    if stage.recorder.until(name, stage.options.quiet_time, arrived).await.is_some() && !from_the_start {
+    arrival(stage, profile, name).await?;
+    if !from_the_start {
         shown = paused(stage, name);
     }
     let before = stage.recorder.read(name, |history| history.states.len().saturating_sub(1));
@@ -76,9 +72,10 @@ pub(super) async fn play(
         .recorder
         .read(name, |history| history.current().is_some_and(|object| !finalizers(object).is_empty()));
     stage.delete_infra(name).await?;
+    stage.witnesses.pass(stage, profile).await?;
     quiet(stage).await;
     outcomes.push(stage.recorder.read(name, |history| judge::only_the_pause(history, before, how.as_str())));
-    let gone = stage.recorder.read(name, |history| history.is_gone());
+    let gone = stage.recorder.read(name, History::is_gone);
     if gone && held {
         outcomes.push(failed(
             format!("{name} was released during its deletion while it was paused by {}", how.as_str()),
@@ -90,6 +87,15 @@ pub(super) async fn play(
         outcomes.push(deletion(until_gone(stage, name).await, "the pause during its deletion was over"));
     }
     Ok(told(name, outcomes, shown.as_deref(), afterwards.as_deref(), how))
+}
+
+/// Waits until the provider knows of the pause. The condition tells; where there is none, a witness must do.
+async fn arrival(stage: &Stage, profile: &Profile, name: &str) -> Result<(), Error> {
+    let arrived = |history: &History| (condition(history.current()?, "Paused") == Some("True")).then_some(());
+    if stage.recorder.until(name, stage.options.quiet_time, arrived).await.is_none() {
+        stage.witnesses.pass(stage, profile).await?;
+    }
+    Ok(())
 }
 
 fn paused(stage: &Stage, name: &str) -> Option<String> {
