@@ -146,8 +146,10 @@ async fn play(stage: &Stage, props: &Props, progress: Progress<'_>) -> Result<Ve
         Ok::<_, Error>(findings)
     };
     let others = async {
-        let playing =
-            together.iter().map(|scenario| Box::pin(act(*scenario, stage, props, &profile, progress)));
+        let mut playing = Vec::new();
+        for scenario in together {
+            playing.push(Box::pin(act(scenario, stage, props, &profile, progress)));
+        }
         let limit = stage.options.concurrency.max(1);
         stream::iter(playing).buffered(limit).try_collect::<Vec<_>>().await
     };

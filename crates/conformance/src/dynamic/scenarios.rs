@@ -190,7 +190,7 @@ impl Scenario {
             return Some(not_checked("a real core would interfere: run with core `fake` or `beside`"));
         }
         if self == Self::Restart && stage.options.restart.is_none() {
-            return Some(not_checked("it was not said how to restart the provider"));
+            return Some(not_checked("no way to restart the provider was given"));
         }
         None
     }

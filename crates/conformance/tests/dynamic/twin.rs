@@ -66,6 +66,8 @@ pub(crate) enum Fault {
 pub(crate) struct Nature {
     pub(crate) kind: &'static str,
     pub(crate) contract: ContractVersion,
+    /// The version in which it reads Clusters.
+    pub(crate) clusters: &'static str,
     /// Whether it needs the Cluster's endpoint, instead of making one.
     pub(crate) waits: bool,
     pub(crate) fault: Option<Fault>,
@@ -77,7 +79,7 @@ pub(crate) struct Twin(JoinHandle<()>);
 
 impl Twin {
     pub(crate) fn start(client: &Client, namespace: &str, nature: Nature) -> Self {
-        let cluster = GroupVersionKind::gvk(CORE_GROUP, "v1beta2", "Cluster");
+        let cluster = GroupVersionKind::gvk(CORE_GROUP, nature.clusters, "Cluster");
         let cluster = ApiResource::from_gvk_with_plural(&cluster, "clusters");
         let provider = Provider {
             infra: Api::namespaced_with(client.clone(), namespace, &generic::resource(nature.kind)),

@@ -8,7 +8,7 @@ use capstan_conformance::{
     dynamic::{Options, check, rules},
 };
 use capstan_runtime::install::install_crds;
-use capstan_testkit::{Story, generic};
+use capstan_testkit::{Plane, Story, generic};
 use futures::{StreamExt, stream};
 use serde_json::json;
 use tokio::sync::{Mutex, OnceCell};
@@ -60,8 +60,13 @@ const FAULTS: &[(Fault, &[&str])] = &[
     (Fault::BeatsItsHeart, &["IC14"]),
 ];
 
-const TWIN: Nature =
-    Nature { kind: "TwinCluster", contract: ContractVersion::V1Beta2, waits: false, fault: None };
+const TWIN: Nature = Nature {
+    kind: "TwinCluster",
+    contract: ContractVersion::V1Beta2,
+    clusters: "v1beta2",
+    waits: false,
+    fault: None,
+};
 
 /// Puts a twin to the test.
 async fn report_on(name: &str, nature: Nature, adjust: impl FnOnce(&mut Options)) -> Report {
@@ -75,6 +80,10 @@ async fn report_on(name: &str, nature: Nature, adjust: impl FnOnce(&mut Options)
         install_crds(&story.client, &crds, "twins").await.unwrap();
     };
     KINDS.get_or_init(install).await;
+    report_in(&story, nature, adjust).await
+}
+
+async fn report_in(story: &Story, nature: Nature, adjust: impl FnOnce(&mut Options)) -> Report {
     let start = {
         let (client, namespace) = (story.client.clone(), story.namespace.clone());
         move || Twin::start(&client, &namespace, nature)
@@ -97,7 +106,7 @@ async fn report_on(name: &str, nature: Nature, adjust: impl FnOnce(&mut Options)
     adjust(&mut options);
     let report = check(story.client.clone(), target(nature.kind, &json!({})), options, |_| {}).await.unwrap();
     let left = story.generics(nature.kind).list(&kube::api::ListParams::default()).await.unwrap();
-    assert!(left.items.is_empty(), "{name} left {} objects", left.items.len());
+    assert!(left.items.is_empty(), "{} objects are left of {nature:?}", left.items.len());
     twin.lock().await.take().unwrap().stop().await;
     report
 }
@@ -128,6 +137,20 @@ async fn a_good_provider_may_wait_for_the_clusters_endpoint() {
     assert!(!kept(&report).contains("IC2"), "{}", text(&report));
 }
 
+/// A management cluster that was not upgraded yet.
+#[tokio::test(flavor = "multi_thread")]
+async fn clusters_may_be_served_in_their_old_version_only() {
+    let plane = Plane::start().await;
+    let story = Story::begin_on(plane, "twin-v1beta1").await;
+    let mut clusters = generic::core_crd("Cluster");
+    clusters.spec.versions[0].name = "v1beta1".to_owned();
+    let kinds = [clusters, generic::crd("TwinCluster", &[("v1beta2", "v1beta2")])];
+    install_crds(&story.client, &kinds, "twins").await.unwrap();
+    let report = report_in(&story, Nature { clusters: "v1beta1", ..TWIN }, |_| {}).await;
+    assert_eq!(broken(&report), BTreeSet::new(), "{}", text(&report));
+    assert!(kept(&report).is_superset(&["G12", "G13", "IC4", "IC10"].into()), "{}", text(&report));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn only_the_rules_that_were_asked_for_are_reported() {
     let report = report_on("twin-only", TWIN, |options| options.only = vec!["IC12".to_owned()]).await;
@@ -140,6 +163,7 @@ const LIFECYCLE: &[&str] =
     &["G12", "G15", "G20", "IC2", "IC3", "IC4", "IC5", "IC6", "IC7", "IC9", "IC10", "IC14"];
 
 /// Puts all twins to the test; `full` checks all rules on each of them.
+#[expect(clippy::print_stdout, reason = "the table of faults and rules is worth reading")]
 async fn judge_the_family(full: bool) {
     let began = std::time::Instant::now();
     let judged = stream::iter(FAULTS).map(|(fault, expected)| async move {

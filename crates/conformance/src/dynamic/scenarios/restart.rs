@@ -18,7 +18,7 @@ pub(super) const WITNESS: &str = "restart-witness";
 
 pub(super) async fn play(stage: &Stage, profile: &Profile, name: &str) -> Result<Outcome, Error> {
     let Some(restart) = &stage.options.restart else {
-        return Ok(not_checked("it was not said how to restart the provider"));
+        return Ok(not_checked("no way to restart the provider was given"));
     };
     if let Err(why) = provisioned(stage, profile, name).await? {
         return Ok(not_checked(why));
