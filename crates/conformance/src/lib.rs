@@ -3,6 +3,7 @@
 //! [`rule`] holds the contract as data, [`report`] what became of each rule. [`rules`] are the rules themselves,
 //! [`statics`] checks what [`input`] reads from files, and [`output`] writes a report for people and programs.
 
+pub mod dynamic;
 pub mod input;
 pub mod output;
 pub mod report;
