@@ -28,7 +28,8 @@ use tracing::{debug, info, warn};
 
 use crate::{
     identity::InfrastructureId,
-    kind::{BrokenContract, Shape},
+    kind::{BrokenContract, Shape, finalizer},
+    orphans::Unrecorded,
     provider::{EndpointSource, Infrastructure, Owner, Progress, Provider, Removal, Request, Wait},
     record::{self, Record, same_owner},
     report::{StatusDraft, was_provisioned},
@@ -42,6 +43,8 @@ const PROVISIONING_FAILED: &str = "ProvisioningFailed";
 const DELETION_FAILED: &str = "DeletionFailed";
 const DELETING: &str = "Deleting";
 const PROVISIONING: &str = "Provisioning";
+/// How long a call to the provider may take; a reconcile has a minute.
+const CALL_LIMIT: Duration = Duration::from_secs(50);
 /// How soon what an object left behind is looked at again.
 const ORPHAN_PAUSE: Duration = Duration::from_secs(5);
 
@@ -94,8 +97,14 @@ pub fn register<P: Provider>(
         namespace: manager.namespace(),
         label_selector: filter.map(|value| format!("{}={value}", label::WATCH_FILTER)),
     };
-    let waker =
-        Arc::new(Waker { queue: Arc::clone(&queue), owned: Mutex::default(), objects: objects.clone() });
+    let finalizer = finalizer(&resource.kind, &resource.group);
+    let unrecorded = Arc::new(Unrecorded::new(finalizer.clone()));
+    let waker = Arc::new(Waker {
+        queue: Arc::clone(&queue),
+        owned: Mutex::default(),
+        objects: objects.clone(),
+        unrecorded: Arc::clone(&unrecorded),
+    });
     manager.watch(target, Record::new, &objects, ObjectListener(Arc::clone(&waker)));
     let target = WatchTarget {
         resource: ApiResource::erase::<Cluster>(&()),
@@ -106,7 +115,6 @@ pub fn register<P: Provider>(
     let period = manager.options().sync_period;
     manager.background(P::NAME, resync(period, objects.clone(), Arc::clone(&queue), || {}));
 
-    let finalizer = format!("{}.{}", resource.kind.to_lowercase(), resource.group);
     let reconciler = Keeper {
         provider,
         shape,
@@ -115,7 +123,8 @@ pub fn register<P: Provider>(
         owners_watch,
         writer: manager.writer(P::NAME),
         recorder: manager.recorder(P::NAME),
-        unrecorded: Mutex::default(),
+        unrecorded,
+        going: Mutex::default(),
         finalizer,
         resource,
     };
@@ -129,6 +138,7 @@ struct Waker<S> {
     /// The objects that each Cluster owns.
     owned: Mutex<HashMap<ObjectKey, HashSet<ObjectKey>>>,
     objects: Cache<Record<S>>,
+    unrecorded: Arc<Unrecorded<S>>,
 }
 
 impl<S> Waker<S> {
@@ -145,6 +155,10 @@ impl<S: Send + Sync + 'static> Listener<Record<S>> for ObjectListener<S> {
             let owner = owned_by_cluster(object?.metadata())?;
             Some(change.key.beside(&owner.name))
         };
+        // The last state before the end tells how the end came.
+        if let Some(state) = change.now.or(change.before) {
+            self.0.unrecorded.observe(change.key, state);
+        }
         let (before, now) = (owner(change.before), owner(change.now));
         if before != now {
             let mut owned = self.0.owned();
@@ -175,6 +189,12 @@ impl<S: Send + Sync + 'static> Listener<Owner> for OwnerListener<S> {
 
     /// Who owns what can be told only once all Clusters are known: then everybody has another look.
     fn state_changed(&self, state: &WatchState) {
+        if let WatchState::Absent | WatchState::Failing(_) = state {
+            warn!(
+                ?state,
+                "Clusters (cluster.x-k8s.io/v1beta2) cannot be watched: nothing is done until they can"
+            );
+        }
         if *state == WatchState::Synced {
             for object in self.0.objects.keys() {
                 self.0.queue.add(object);
@@ -226,8 +246,9 @@ struct Keeper<P: Provider> {
     owners_watch: Arc<WatchHandle>,
     writer: Writer,
     recorder: Recorder,
-    /// Objects for which something may have been made that is not on record yet.
-    unrecorded: Mutex<HashMap<ObjectKey, Arc<Record<Spec<P>>>>>,
+    unrecorded: Arc<Unrecorded<Spec<P>>>,
+    /// What this process has said to be on its way out.
+    going: Mutex<HashSet<InfrastructureId>>,
     finalizer: String,
     resource: ApiResource,
 }
@@ -236,7 +257,8 @@ impl<P: Provider> Reconciler for Keeper<P> {
     type Error = KeepError;
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Next, KeepError> {
-        if !self.owners_watch.was_synced() {
+        // Who does not know the Clusters does not know what is paused.
+        if self.owners_watch.state() != WatchState::Synced {
             return Ok(Next::Settled);
         }
         for _ in 0..MOST_STEPS {
@@ -263,8 +285,14 @@ impl<P: Provider> Reconciler for Keeper<P> {
 impl<P: Provider> Keeper<P> {
     async fn step(&self, key: &ObjectKey) -> Result<After, KeepError> {
         let rest = Ok(After::Rest(Next::Settled));
-        let Some(object) = self.objects.get(key) else {
-            return self.vanished(key).await;
+        let found = self.objects.get(key);
+        let there = found.as_ref().and_then(|object| InfrastructureId::of(key, &object.metadata));
+        if let Some(next) = self.clean_up(key, there.as_ref()).await? {
+            return Ok(After::Rest(next));
+        }
+        let Some(object) = found else {
+            self.provider.forget(key).await;
+            return rest;
         };
         if let Some(error) = &object.malformed {
             // Only a new state of the object can help, and that is an event.
@@ -279,7 +307,7 @@ impl<P: Provider> Keeper<P> {
             Step::Leave => rest,
             Step::Pause(why) => {
                 // Somebody may be about to move it: from now on it is theirs.
-                self.unrecorded().remove(key);
+                there.iter().for_each(|id| self.unrecorded.end(id));
                 self.write_status(key, draft().paused(&why).patch()).await?;
                 rest
             }
@@ -297,19 +325,18 @@ impl<P: Provider> Keeper<P> {
             }
             Step::Provision(id, endpoint) => {
                 if is_new(&object) {
-                    // The first word, and a look whether the object is still there: the API server lets an object go
-                    // whose deletion began before its finalizer came.
-                    let wait = Wait::new(PROVISIONING, "The infrastructure is being made");
+                    // The first word, and a look whether the object is still there: see `orphans`.
+                    let wait = Wait::new(PROVISIONING, "The infrastructure is being looked for, or made");
                     if self.write_status(key, draft().waiting(&wait).patch()).await? {
                         return Ok(After::More);
                     }
                 }
                 if !was_provisioned(&object.status) {
-                    self.unrecorded().insert(key.clone(), Arc::clone(&object));
+                    self.unrecorded.begin(&id, key, &object);
                 }
                 let request = self.request(key, &object, &id, endpoint, owner.as_deref());
-                match self.provider.provision(request).await {
-                    Ok(Progress::Done(made)) => self.record(key, &object, &made).await,
+                match self.limited(self.provider.provision(request)).await {
+                    Ok(Progress::Done(made)) => self.record(key, &object, &id, &made).await,
                     Ok(Progress::Wait(wait)) => {
                         self.write_status(key, draft().waiting(&wait).patch()).await?;
                         Ok(After::Rest(next(wait.again)))
@@ -326,7 +353,7 @@ impl<P: Provider> Keeper<P> {
                         }
                         rest
                     }
-                    Err(error) => self.trouble(key, &object, PROVISIONING_FAILED, &error).await,
+                    Err(words) => self.trouble(key, &object, PROVISIONING_FAILED, words).await,
                 }
             }
             Step::Deprovision(id) => self.deprovision(key, &object, &id, owner.as_deref()).await,
@@ -339,12 +366,26 @@ impl<P: Provider> Keeper<P> {
         &self,
         key: &ObjectKey,
         object: &Record<Spec<P>>,
+        id: &InfrastructureId,
         made: &Infrastructure,
     ) -> Result<After, KeepError> {
-        let endpoint = made.endpoint.as_ref().filter(|_| P::ENDPOINT == EndpointSource::Provider);
-        if let Some(patch) = endpoint.and_then(|endpoint| step::record_endpoint(object, endpoint)) {
-            self.write(key, Part::Main, &patch).await?;
-            return Ok(After::More);
+        if P::ENDPOINT == EndpointSource::Provider {
+            let endpoint = match made.endpoint.as_ref().or(object.endpoint.as_ref()) {
+                Some(endpoint) if endpoint.is_valid() => endpoint,
+                other => {
+                    let words = format!("the provider made no complete endpoint, but {other:?}");
+                    return self.trouble(key, object, PROVISIONING_FAILED, words).await;
+                }
+            };
+            if let Some(patch) = step::record_endpoint(object, endpoint) {
+                self.write(key, Part::Main, &patch).await?;
+                let recorded = self.objects.get(key).and_then(|object| object.endpoint.clone());
+                if recorded.as_ref().is_some_and(|recorded| recorded != endpoint) {
+                    let words = format!("the endpoint {endpoint:?} was recorded, but became {recorded:?}");
+                    return Err(self.failed(key, words));
+                }
+                return Ok(After::More);
+            }
         }
         let draft = StatusDraft::new(object, self.shape, clock::now());
         let first = !was_provisioned(&object.status);
@@ -352,44 +393,64 @@ impl<P: Provider> Keeper<P> {
             let message = format!("{} {} is provisioned", self.resource.kind, key.name);
             self.tell(key, object, Severity::Normal, "Provisioned", message);
         }
-        self.unrecorded().remove(key);
+        self.unrecorded.end(id);
         Ok(After::Rest(Next::Settled))
     }
 
-    /// An object is gone from what is watched. What was made for it and never got on record would be lost; everything
-    /// else is not ours to take down any more: a move takes objects away without their infrastructure.
-    async fn vanished(&self, key: &ObjectKey) -> Result<After, KeepError> {
-        let unrecorded = self.unrecorded().get(key).cloned();
-        if let Some(object) = unrecorded
-            && let Some(id) = InfrastructureId::of(key, &object.metadata)
-            && self.is_gone(key, &object).await?
-        {
-            info!(%id, "gone before its infrastructure was on record: taking that down");
-            let request = self.request(key, &object, &id, object.endpoint.clone(), None);
-            match self.provider.deprovision(request).await {
-                Ok(Removal::Gone) => {}
-                Ok(Removal::Wait(wait)) => {
-                    return Ok(After::Rest(Next::Again(wait.again.unwrap_or(ORPHAN_PAUSE))));
-                }
-                Err(error) => {
-                    let (kind, words) = (self.resource.kind.clone(), with_causes(&error));
-                    return Err(KeepError::Provider { kind, key: key.clone(), words });
+    /// Takes down what was begun for objects of a name that are gone, and never got on record.
+    async fn clean_up(
+        &self,
+        key: &ObjectKey,
+        there: Option<&InfrastructureId>,
+    ) -> Result<Option<Next>, KeepError> {
+        for (id, object) in self.unrecorded.orphans(key, there) {
+            if self.is_gone(key, &id).await? && !self.owner_pauses(key, &object).await? {
+                info!(%id, "gone before its infrastructure was on record: taking that down");
+                let request = self.request(key, &object, &id, object.endpoint.clone(), None);
+                match self.limited(self.provider.deprovision(request)).await {
+                    Ok(Removal::Gone) => {}
+                    Ok(Removal::Wait(wait)) => {
+                        return Ok(Some(Next::Again(wait.again.unwrap_or(ORPHAN_PAUSE))));
+                    }
+                    Err(words) => return Err(self.failed(key, words)),
                 }
             }
+            self.unrecorded.end(&id);
         }
-        self.unrecorded().remove(key);
-        self.provider.forget(key).await;
-        Ok(After::Rest(Next::Settled))
+        Ok(None)
     }
 
-    /// Whether an object is gone past all caches, and not only out of what is watched.
-    async fn is_gone(&self, key: &ObjectKey, object: &Record<Spec<P>>) -> Result<bool, KeepError> {
+    /// Whether no object with that infrastructure is there past all caches: it might only be out of what is watched.
+    async fn is_gone(&self, key: &ObjectKey, id: &InfrastructureId) -> Result<bool, KeepError> {
         let found = self.writer.read(&self.resource, key).await?;
-        Ok(found.is_none_or(|found| found.metadata.uid != object.metadata.uid))
+        Ok(found.is_none_or(|found| InfrastructureId::of(key, &found.metadata).as_ref() != Some(id)))
     }
 
-    fn unrecorded(&self) -> MutexGuard<'_, HashMap<ObjectKey, Arc<Record<Spec<P>>>>> {
-        self.unrecorded.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Whether the owner is paused, past all caches: what is taken down cannot be had back.
+    async fn owner_pauses(&self, key: &ObjectKey, object: &Record<Spec<P>>) -> Result<bool, KeepError> {
+        let Some(owner) = owned_by_cluster(&object.metadata) else {
+            return Ok(false);
+        };
+        let cluster = ApiResource::erase::<Cluster>(&());
+        let found = self.writer.read(&cluster, &key.beside(&owner.name)).await?;
+        let found = found.filter(|found| found.metadata.uid.as_ref() == Some(&owner.uid)).map(record::owner);
+        Ok(found.is_some_and(|owner| step::owner_pauses(&owner).is_some()))
+    }
+
+    /// A call to the provider, which has its time. What goes wrong comes back as words.
+    async fn limited<T>(&self, call: impl Future<Output = Result<T, P::Error>>) -> Result<T, String> {
+        match tokio::time::timeout(CALL_LIMIT, call).await {
+            Ok(answer) => answer.map_err(|error| with_causes(&error)),
+            Err(_) => Err(format!("the provider was cut off after {CALL_LIMIT:?}, and is asked again")),
+        }
+    }
+
+    fn failed(&self, key: &ObjectKey, words: String) -> KeepError {
+        KeepError::Provider { kind: self.resource.kind.clone(), key: key.clone(), words }
+    }
+
+    fn going(&self) -> MutexGuard<'_, HashSet<InfrastructureId>> {
+        self.going.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn deprovision(
@@ -401,18 +462,32 @@ impl<P: Provider> Keeper<P> {
     ) -> Result<After, KeepError> {
         let draft = || StatusDraft::new(object, self.shape, clock::now());
         let request = self.request(key, object, id, object.endpoint.clone(), owner);
-        // What goes away says so before it goes.
-        let going = Wait::new(DELETING, "The infrastructure is being taken down");
-        if !is_said_to_go(&object.status) && self.write_status(key, draft().waiting(&going).patch()).await? {
-            return Ok(After::More);
+        // What goes away says so before it goes; and whether it may go is asked past the caches.
+        if !self.going().contains(id) {
+            if self.owner_pauses(key, object).await? {
+                let why = ["Cluster spec.paused is set to true".to_owned()];
+                self.write_status(key, draft().paused(&why).patch()).await?;
+                return Ok(After::Rest(Next::Again(ORPHAN_PAUSE)));
+            }
+            let going = Wait::new(DELETING, "The infrastructure is being taken down");
+            let said = self.write_status(key, draft().waiting(&going).patch()).await?;
+            self.going().insert(id.clone());
+            if said {
+                return Ok(After::More);
+            }
         }
-        match self.provider.deprovision(request).await {
-            Ok(Removal::Gone) => self.release(key, object).await,
+        match self.limited(self.provider.deprovision(request)).await {
+            Ok(Removal::Gone) => {
+                let released = self.release(key, object).await?;
+                self.unrecorded.end(id);
+                self.going().remove(id);
+                Ok(released)
+            }
             Ok(Removal::Wait(wait)) => {
                 self.write_status(key, draft().waiting(&wait).patch()).await?;
                 Ok(After::Rest(next(wait.again)))
             }
-            Err(error) => self.trouble(key, object, DELETION_FAILED, &error).await,
+            Err(words) => self.trouble(key, object, DELETION_FAILED, words).await,
         }
     }
 
@@ -422,14 +497,17 @@ impl<P: Provider> Keeper<P> {
         key: &ObjectKey,
         object: &Record<Spec<P>>,
         reason: &str,
-        error: &P::Error,
+        words: String,
     ) -> Result<After, KeepError> {
-        let words = with_causes(error);
         let draft = StatusDraft::new(object, self.shape, clock::now());
-        if self.write_status(key, draft.waiting(&Wait::new(reason, &words)).patch()).await? {
-            self.tell(key, object, Severity::Warning, reason, words.clone());
+        match self.write_status(key, draft.waiting(&Wait::new(reason, &words)).patch()).await {
+            Ok(true) => self.tell(key, object, Severity::Warning, reason, words.clone()),
+            Ok(false) => {}
+            Err(KeepError::Write(conflict)) if conflict.is_conflict() => return Err(conflict.into()),
+            // The provider's own trouble is what matters.
+            Err(error) => warn!(%error, "cannot tell"),
         }
-        Err(KeepError::Provider { kind: self.resource.kind.clone(), key: key.clone(), words })
+        Err(self.failed(key, words))
     }
 
     async fn release(&self, key: &ObjectKey, object: &Record<Spec<P>>) -> Result<After, KeepError> {
@@ -439,7 +517,6 @@ impl<P: Provider> Keeper<P> {
             Err(error) if error.is_not_found() => {}
             Err(error) => return Err(error.into()),
         }
-        self.unrecorded().remove(key);
         Ok(After::Rest(Next::Settled))
     }
 
@@ -497,18 +574,12 @@ impl<P: Provider> Keeper<P> {
     }
 }
 
-/// Whether nothing was ever said about an object. One that was moved has its endpoint.
+/// Whether nothing has been said about an object yet.
 fn is_new<S>(object: &Record<S>) -> bool {
     let conditions = object.status["conditions"].as_array();
-    object.endpoint.is_none() && !conditions.into_iter().flatten().any(|it| it["type"] == "Ready")
+    !conditions.into_iter().flatten().any(|it| it["type"] == "Ready")
 }
 
 fn next(again: Option<Duration>) -> Next {
     again.map_or(Next::Settled, Next::Again)
-}
-
-/// Whether the status says already that something is amiss, so that nobody takes the infrastructure for sound.
-fn is_said_to_go(status: &Value) -> bool {
-    let ready = status["conditions"].as_array().into_iter().flatten().find(|it| it["type"] == "Ready");
-    ready.is_some_and(|ready| ready["status"] == "False")
 }

@@ -27,6 +27,11 @@ impl InfrastructureId {
         (!uid.is_empty() && !uid.contains('/')).then(|| Self(recorded.clone()))
     }
 
+    /// Whether there is any id on record, this object's or another's.
+    pub(crate) fn is_recorded(metadata: &ObjectMeta) -> bool {
+        metadata.annotations.as_ref().is_some_and(|it| it.contains_key(ID_ANNOTATION))
+    }
+
     /// The text: namespace, name and the first uid, separated by slashes.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -68,6 +68,17 @@ pub enum Problem {
         /// The version.
         version: String,
     },
+    /// The version that the provider works with is not there.
+    #[error("{kind} has no version {version}, which the provider works with")]
+    NoVersion {
+        /// The kind.
+        kind: String,
+        /// The version.
+        version: String,
+    },
+    /// Kubernetes allows no finalizer that is so long.
+    #[error("the finalizer {0} is longer than 63 characters: choose a shorter kind or group")]
+    Finalizer(String),
     /// There is no status subresource.
     #[error("version {version} of {kind} has no status subresource")]
     NoStatus {
@@ -156,12 +167,21 @@ impl Shape {
         for crd in crds {
             judge_form(crd, &mut problems);
         }
+        let finalizer = finalizer(kind, group);
+        if finalizer.len() > 63 {
+            problems.push(Problem::Finalizer(finalizer));
+        }
         let shape = judge_version(crd, version, makes_endpoint, &mut problems);
         match shape {
             Some(shape) if problems.is_empty() => Ok(shape),
             _ => Err(BrokenContract(problems)),
         }
     }
+}
+
+/// The finalizer of a kind.
+pub(crate) fn finalizer(kind: &str, group: &str) -> String {
+    format!("{}.{group}", kind.to_lowercase())
 }
 
 /// What the contract asks of every kind: scope, names and labels.
@@ -209,7 +229,10 @@ fn judge_version(
             versions.is_some_and(|versions| versions.split('_').any(|it| it == version))
         })
         .collect();
-    let found = crd.spec.versions.iter().find(|it| it.name == version)?;
+    let Some(found) = crd.spec.versions.iter().find(|it| it.name == version) else {
+        problems.push(Problem::NoVersion { kind, version: version.to_owned() });
+        return None;
+    };
     if contracts.is_empty() {
         problems.push(Problem::Mute { kind: kind.clone(), version: version.to_owned() });
     }
@@ -364,6 +387,10 @@ mod tests {
         let mute: CustomResourceDefinition = serde_json::from_value(crd()).unwrap();
         let problems = Shape::of(&[mute], "infrastructure.foo.com", "FooCluster", "v1", true).unwrap_err();
         assert!(problems.to_string().contains("names no contract"), "{problems}");
+        let crd: CustomResourceDefinition = serde_json::from_value(crd()).unwrap();
+        let crd = labelled(crd, "infrastructure-foo", &[(ContractVersion::V1Beta2, &["v1"])]);
+        let other = Shape::of(&[crd], "infrastructure.foo.com", "FooCluster", "v2", true).unwrap_err();
+        assert!(other.to_string().contains("has no version v2"), "{other}");
         let none = Shape::of(&[], "infrastructure.foo.com", "FooCluster", "v1", true).unwrap_err();
         assert_eq!(none.0, [Problem::NoCrd("FooCluster".into())]);
     }

@@ -9,12 +9,13 @@
 //! - `provision` and `deprovision` are called again and again, and may be cut off at any `await`: they look for what is
 //!   there under [`Request::id`] before they make anything. The id is on record before the first call, and survives a
 //!   restart, a wiped status and a move to another management cluster.
-//! - `deprovision` is called only for an id that was given to `provision`, until it says [`Removal::Gone`].
+//! - `deprovision` is called until it says [`Removal::Gone`]. Under its id there may never have been anything.
 
 mod controller;
 pub mod conversion;
 mod identity;
 mod kind;
+mod orphans;
 mod provider;
 mod record;
 mod report;

@@ -23,7 +23,8 @@ pub trait Provider: Send + Sync + 'static {
     type Cluster: Resource<DynamicType = (), Scope = NamespaceResourceScope>
         + HasSpec<Spec: DeserializeOwned + Default + Send + Sync>
         + 'static;
-    /// What can go wrong for a while.
+    /// What can go wrong for a while. It is told in the condition `Ready` and tried again; words that differ from try to
+    /// try, such as the number of a request, cost a write each time.
     type Error: Error + Send + Sync + 'static;
 
     /// The provider's name as in the label `cluster.x-k8s.io/provider`, e.g. `infrastructure-foo`.
@@ -32,12 +33,14 @@ pub trait Provider: Send + Sync + 'static {
     const ENDPOINT: EndpointSource;
 
     /// Makes sure that the infrastructure is there and as the spec says.
+    ///
+    /// A call has 50 seconds: what takes longer is begun here and looked at again ([`Progress::Wait`]).
     fn provision(
         &self,
         request: Request<'_, Self>,
     ) -> impl Future<Output = Result<Progress, Self::Error>> + Send;
 
-    /// Makes sure that the infrastructure is gone.
+    /// Makes sure that the infrastructure is gone. Under this id there may never have been any.
     fn deprovision(
         &self,
         request: Request<'_, Self>,
@@ -56,6 +59,8 @@ pub enum EndpointSource {
     Provider,
     /// Somebody else: nothing is provisioned before the Cluster has it.
     Cluster,
+    /// Somebody else, and the provider does not care: e.g. a control plane that waits for the infrastructure first.
+    Elsewhere,
 }
 
 /// One object to act on.
@@ -89,6 +94,8 @@ pub struct Owner {
     pub metadata: ObjectMeta,
     /// The desired state.
     pub spec: ClusterSpec,
+    /// Why the desired state cannot be read; it is empty then, and nothing is done.
+    pub(crate) unreadable: Option<String>,
 }
 
 /// A Secret cannot be had.
@@ -124,7 +131,7 @@ pub enum Progress {
     Done(Infrastructure),
     /// Not yet.
     Wait(Wait),
-    /// It will never be: only a new Cluster helps.
+    /// It will never be: only a new Cluster helps. Where the kind has `failureReason` and `failureMessage`, this is final.
     Failed(Failure),
 }
 

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use capstan_api::{cluster::v1beta2::ApiEndpoint, contract::is_externally_managed};
+use capstan_api::{
+    cluster::v1beta2::{ApiEndpoint, ClusterSpec},
+    contract::is_externally_managed,
+};
 use capstan_runtime::{Observed, cache::Cached};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::de::DeserializeOwned;
@@ -25,9 +28,7 @@ pub(crate) struct Record<S> {
 
 impl<S: DeserializeOwned + Default> Record<S> {
     pub(crate) fn new(object: Observed) -> Self {
-        let endpoint =
-            serde_json::from_value::<ApiEndpoint>(object.spec.value()["controlPlaneEndpoint"].take());
-        let endpoint = endpoint.ok().filter(ApiEndpoint::is_valid);
+        let endpoint = endpoint(&object.spec.value());
         let status = object.status.value();
         match object.spec.read() {
             Ok(spec) => Self { metadata: object.metadata, spec, endpoint, status, malformed: None },
@@ -62,9 +63,19 @@ impl<S: Send + Sync + 'static> Cached for Record<S> {
     }
 }
 
-/// The Cluster behind an object. What cannot be read of its spec is as good as not said.
+/// `controlPlaneEndpoint` of a spec, where it is complete.
+fn endpoint(spec: &Value) -> Option<ApiEndpoint> {
+    let endpoint = serde_json::from_value(spec.get("controlPlaneEndpoint")?.clone());
+    endpoint.ok().filter(ApiEndpoint::is_valid)
+}
+
+/// The Cluster behind an object. Of one that cannot be read nobody knows whether it is paused.
 pub(crate) fn owner(object: Observed) -> Owner {
-    Owner { spec: object.spec.read().unwrap_or_default(), metadata: object.metadata }
+    let (spec, unreadable) = match object.spec.read() {
+        Ok(spec) => (spec, None),
+        Err(error) => (ClusterSpec::default(), Some(error.to_string())),
+    };
+    Owner { spec, unreadable, metadata: object.metadata }
 }
 
 impl Cached for Owner {
@@ -76,4 +87,22 @@ impl Cached for Owner {
 /// The Cluster that an owner reference means, and not another one of the same name.
 pub(crate) fn same_owner(owner: Option<Arc<Owner>>, uid: &str) -> Option<Arc<Owner>> {
     owner.filter(|owner| owner.metadata.uid.as_deref() == Some(uid))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_read_is_kept_with_the_reason() {
+        let deep = format!("{}1{}", "[".repeat(500), "]".repeat(500));
+        let text = format!(r#"{{"metadata": {{"name": "n"}}, "spec": {{"a": {deep}}}}}"#);
+        let object: Observed = serde_json::from_str(&text).unwrap();
+        let record = Record::<std::collections::BTreeMap<String, Value>>::new(object);
+        assert!(record.malformed.unwrap().contains("recursion limit"));
+        assert_eq!(record.endpoint, None);
+        let cluster = serde_json::json!({"metadata": {}, "spec": {"paused": "perhaps"}});
+        let owner = owner(serde_json::from_value(cluster).unwrap());
+        assert!(crate::step::owner_pauses(&owner).unwrap().contains("cannot be read"));
+    }
 }

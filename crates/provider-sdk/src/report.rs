@@ -18,6 +18,8 @@ use crate::{
 /// The condition that core mirrors.
 const READY: &str = "Ready";
 const PAUSED: &str = "Paused";
+/// Characters; what is longer is cut off.
+const LONGEST_MESSAGE: usize = 4096;
 
 /// The status to be, made from the one that is: what the contract does not know stays.
 pub(crate) struct StatusDraft<'a, S> {
@@ -44,8 +46,11 @@ impl<'a, S> StatusDraft<'a, S> {
             }
         }
         self.failure_domains(&made.failure_domains);
-        self.say(Report::new(READY, true, READY));
-        self.say(Report::new(PAUSED, false, "NotPaused"));
+        for report in [Report::new(READY, true, READY), Report::new(PAUSED, false, "NotPaused")] {
+            if made.conditions.iter().all(|own| own.type_ != report.type_) {
+                self.say(report);
+            }
+        }
         for report in &made.conditions {
             self.say(report.clone());
         }
@@ -60,7 +65,7 @@ impl<'a, S> StatusDraft<'a, S> {
     }
 
     /// Nothing is done.
-    pub(crate) fn paused(mut self, why: &[&str]) -> Self {
+    pub(crate) fn paused(mut self, why: &[String]) -> Self {
         self.say(Report::new(PAUSED, true, PAUSED).with_message(why.join(", ")));
         self
     }
@@ -119,14 +124,15 @@ impl<'a, S> StatusDraft<'a, S> {
         let since = before
             .filter(|it| it["status"] == report.status.as_str())
             .and_then(|it| it["lastTransitionTime"].as_str())
-            .map_or_else(|| whole_seconds(self.now), ToOwned::to_owned);
+            .map_or_else(|| whole_seconds(report.since.unwrap_or(self.now)), ToOwned::to_owned);
         let mut next = Map::new();
         next.insert("type".to_owned(), json!(report.type_));
         next.insert("status".to_owned(), json!(report.status));
         next.insert("lastTransitionTime".to_owned(), json!(since));
-        next.insert("reason".to_owned(), json!(report.reason));
+        next.insert("reason".to_owned(), json!(word(&report.reason)));
         if self.shape.message_required || !report.message.is_empty() {
-            next.insert("message".to_owned(), json!(report.message));
+            let message: String = report.message.chars().take(LONGEST_MESSAGE).collect();
+            next.insert("message".to_owned(), json!(message));
         }
         if let (true, Some(generation)) = (self.shape.observed_generation, self.object.metadata.generation) {
             next.insert("observedGeneration".to_owned(), json!(generation));
@@ -154,6 +160,16 @@ pub(crate) fn was_provisioned(status: &Value) -> bool {
 
 fn or_empty(status: &Value) -> Value {
     if status.is_object() { status.clone() } else { json!({}) }
+}
+
+/// A reason that the API server accepts: what an author says must not keep the status from being written.
+fn word(reason: &str) -> String {
+    let mut word: String =
+        reason.chars().filter(|it| it.is_ascii_alphanumeric() || *it == '_').take(256).collect();
+    if !word.starts_with(|first: char| first.is_ascii_alphabetic()) {
+        word.insert_str(0, "Unknown");
+    }
+    word.trim_end_matches('_').to_owned()
 }
 
 /// Kubernetes' times have no fractions.
@@ -237,6 +253,20 @@ mod tests {
             );
             assert!(patch["status"].get("initialization").is_none(), "what was reached stays");
         }
+    }
+
+    #[test]
+    fn what_an_author_says_takes_the_place_of_what_is_said_anyway() {
+        let degraded = Report::new("Ready", false, "1 degraded!").with_message("x".repeat(5000));
+        let made = Infrastructure { conditions: vec![degraded], ..Infrastructure::default() };
+        let mut object = record(Value::Null);
+        let patch = StatusDraft::new(&object, NEW, at(1)).provisioned(&made).patch().unwrap();
+        object.status = patch["status"].clone();
+        let ready =
+            object.status["conditions"].as_array().unwrap().iter().find(|it| it["type"] == "Ready").unwrap();
+        assert_eq!((&ready["status"], &ready["reason"]), (&json!("False"), &json!("Unknown1degraded")));
+        assert_eq!(ready["message"].as_str().unwrap().len(), LONGEST_MESSAGE);
+        assert_eq!(StatusDraft::new(&object, NEW, at(9)).provisioned(&made).patch(), None, "and is settled");
     }
 
     #[test]

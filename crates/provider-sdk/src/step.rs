@@ -20,7 +20,7 @@ pub(crate) enum Step {
     /// It is none of our business, now or at all.
     Leave,
     /// Say that nothing is done, and why.
-    Pause(Vec<&'static str>),
+    Pause(Vec<String>),
     /// Put finalizer and id on record, before anything is made.
     Begin(Value),
     /// Say that the endpoint is awaited.
@@ -51,13 +51,16 @@ pub(crate) fn next_step<S>(
         return if owned { Step::Pause(why) } else { Step::Leave };
     }
     let id = InfrastructureId::of(key, &object.metadata);
+    let is_copy = id.is_none() && InfrastructureId::is_recorded(&object.metadata);
     let has_finalizer = object.has_finalizer(finalizer);
     if object.is_deleting() {
         return match (has_finalizer, id) {
             (false, _) => Step::Leave,
             // The owner may be gone before its infrastructure: what has a name can still be taken down.
             (true, Some(id)) => Step::Deprovision(id),
-            (true, None) => Step::Release,
+            (true, None) if is_copy => Step::Release,
+            // Somebody took the annotation away: it was this one, unless the object was moved.
+            (true, None) => Step::Deprovision(InfrastructureId::mint(key, &object.metadata)),
         };
     }
     // The Cluster's arrival is an event.
@@ -88,15 +91,21 @@ pub(crate) fn next_step<S>(
     }
 }
 
-fn pause_reasons<S>(object: &Record<S>, owner: Option<&Owner>) -> Vec<&'static str> {
-    let mut why = Vec::new();
-    if owner.is_some_and(|owner| owner.spec.paused == Some(true)) {
-        why.push("Cluster spec.paused is set to true");
-    }
+fn pause_reasons<S>(object: &Record<S>, owner: Option<&Owner>) -> Vec<String> {
+    let mut why: Vec<String> = owner.and_then(owner_pauses).into_iter().collect();
     if is_paused(&object.metadata) {
-        why.push("the object has the cluster.x-k8s.io/paused annotation");
+        why.push("the object has the cluster.x-k8s.io/paused annotation".to_owned());
     }
     why
+}
+
+/// Why a Cluster keeps its infrastructure from being touched.
+pub(crate) fn owner_pauses(owner: &Owner) -> Option<String> {
+    match &owner.unreadable {
+        Some(error) => Some(format!("the Cluster cannot be read: {error}")),
+        None if owner.spec.paused == Some(true) => Some("Cluster spec.paused is set to true".to_owned()),
+        None => None,
+    }
 }
 
 fn begin<S>(object: &Record<S>, finalizer: &str, id: &InfrastructureId) -> Value {

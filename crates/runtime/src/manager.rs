@@ -358,6 +358,10 @@ impl Manager {
             info!("stopping");
         }
         let told = Instant::now();
+        if matches!(result, Err(ManagerError::LeadershipLost(_))) {
+            // Another process may lead any moment: nothing is finished beside it.
+            controllers.shutdown().await;
+        }
         self.stop.cancel();
         let drained = tokio::time::timeout(STOP_LIMIT, async {
             while controllers.join_next().await.is_some() {}

@@ -11,7 +11,8 @@ use crate::rule::Rule;
 pub const INFRA_CLUSTER_IN_FILES: &[&Rule] = &[&IC1, &IC2, &IC4, &IC6, &IC11];
 
 /// Seen only in a running provider.
-pub const INFRA_CLUSTER_RUNNING: &[&Rule] = &[&IC3, &IC5, &IC7, &IC8, &IC9, &IC10];
+pub const INFRA_CLUSTER_RUNNING: &[&Rule] =
+    &[&IC3, &IC5, &IC7, &IC8, &IC9, &IC10, &IC12, &IC13, &IC14, &IC15];
 
 /// Spec and status.
 pub static IC1: Rule = rule(
@@ -122,4 +123,44 @@ pub static IC11: Rule = rule(
     "a CRD of the same group has the kind with Template at its end",
     "cannot make an InfraCluster from a ClusterClass",
     paragraph!("infra-cluster", "infraclustertemplate-infraclustertemplatelist-resource-definition"),
+);
+/// A lost status.
+pub static IC12: Rule = rule(
+    "IC12",
+    Must,
+    All,
+    "provisioned is reported again, with the same endpoint, when the status is lost",
+    "the status is emptied, as it is after a restore or a move, and the field is waited for",
+    "never sees a moved or restored Cluster as provisioned, or gives it another endpoint",
+    paragraph!("infra-cluster", "infracluster-initialization-completed"),
+);
+/// A restart.
+pub static IC13: Rule = rule(
+    "IC13",
+    Must,
+    All,
+    "a restart of the provider changes nothing about what is provisioned",
+    "the provider is restarted; then an InfraCluster from before is looked at and deleted",
+    "has Clusters that an upgrade of the provider breaks",
+    paragraph!("infra-cluster", "infracluster-initialization-completed"),
+);
+/// Rest.
+pub static IC14: Rule = rule(
+    "IC14",
+    Should,
+    All,
+    "the provider writes nothing while nothing changes",
+    "a provisioned InfraCluster gets one quiet time to settle and is watched for another one",
+    "is woken by every write, and a thousand clusters never come to rest",
+    paragraph!("infra-cluster", "typical-infracluster-reconciliation-workflow"),
+);
+/// The condition Paused.
+pub static IC15: Rule = rule(
+    "IC15",
+    Should,
+    All,
+    "the condition Paused is True while reconciliation is paused, and no longer True afterwards",
+    "the condition is looked for on paused InfraClusters and after they were let go on",
+    "cannot show whether an object is paused or stuck",
+    paragraph!("infra-cluster", "infracluster-pausing"),
 );
