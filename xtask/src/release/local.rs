@@ -207,7 +207,7 @@ mod tests {
                 // Names that YAML takes for something else.
                 ("${CLUSTER_NAME}", "1e3"),
                 ("${NAMESPACE}", "007"),
-                ("${CONTROL_PLANE_BACKENDS:=}", "127.0.0.1:6443, 127.0.0.2:6443"),
+                ("${CONTROL_PLANE_BACKENDS:=[]}", "[127.0.0.1:6443, 127.0.0.2:6443]"),
                 ("${CONTROL_PLANE_ENDPOINT_HOST:=127.0.0.1}", "127.0.0.9"),
             ];
             let objects = rendered(file, &values);
@@ -238,7 +238,7 @@ mod tests {
         let defaults = [
             ("${CLUSTER_NAME}", "c"),
             ("${NAMESPACE}", "n"),
-            ("${CONTROL_PLANE_BACKENDS:=}", ""),
+            ("${CONTROL_PLANE_BACKENDS:=[]}", "[]"),
             ("${CONTROL_PLANE_ENDPOINT_HOST:=127.0.0.1}", "127.0.0.1"),
         ];
         let objects = rendered(tenant, &defaults);

@@ -4,5 +4,6 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a panic is how a test fails")]
 
 mod kubeadm;
+mod local;
 mod management;
 mod release;
