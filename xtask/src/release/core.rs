@@ -47,7 +47,7 @@ fn components(version: &Version) -> Vec<Value> {
         json!({"apiVersion": RBAC, "kind": "ClusterRole", "metadata": {"name": "capi-manager-role", "labels": {label::AGGREGATE_TO_MANAGER: "true"}},
             "rules": rules()}),
         NAMES.own_binding(),
-        NAMES.cluster_binding("capi-aggregated-manager-role"),
+        NAMES.cluster_binding("capi-manager-rolebinding", "capi-aggregated-manager-role"),
         NAMES.service(),
         NAMES.deployment(version),
         json!(mutating),

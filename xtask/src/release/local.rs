@@ -18,7 +18,10 @@ pub(super) const NAMES: Names = Names {
     prefix: "capstan-local",
     controllers: "local",
 };
-const MANAGER_ROLE: &str = "capstan-local-manager-role";
+// clusterctl deletes a ClusterRole or ClusterRoleBinding only if its name begins with that of the namespace.
+const MANAGER_ROLE: &str = "capstan-local-system-manager-role";
+const MANAGER_BINDING: &str = "capstan-local-system-manager-rolebinding";
+const CORES_ROLE: &str = "capstan-local-system-capi-clusters";
 const CLUSTERS: &str = "localclusters";
 const TEMPLATES: &str = "localclustertemplates";
 
@@ -40,10 +43,10 @@ fn components(version: &Version) -> Vec<Value> {
         NAMES.account(),
         NAMES.own_role(&own_rules()),
         json!({"apiVersion": RBAC, "kind": "ClusterRole", "metadata": {"name": MANAGER_ROLE}, "rules": rules()}),
-        json!({"apiVersion": RBAC, "kind": "ClusterRole", "metadata": {"name": "capi-local-clusters", "labels": {label::AGGREGATE_TO_MANAGER: "true"}},
+        json!({"apiVersion": RBAC, "kind": "ClusterRole", "metadata": {"name": CORES_ROLE, "labels": {label::AGGREGATE_TO_MANAGER: "true"}},
             "rules": cores_rules()}),
         NAMES.own_binding(),
-        NAMES.cluster_binding(MANAGER_ROLE),
+        NAMES.cluster_binding(MANAGER_BINDING, MANAGER_ROLE),
         NAMES.service(),
         NAMES.deployment(version),
     ]);
@@ -118,6 +121,12 @@ mod tests {
         assert_eq!(deployment["metadata"]["name"], "capstan-local-controller-manager");
         assert_eq!(deployment["spec"]["template"]["spec"]["containers"][0]["args"][1], "local");
         assert_eq!(NAMES.provider, "infrastructure-local");
+        for object in
+            ["ClusterRole", "ClusterRoleBinding"].iter().flat_map(|kind| checks::of_kind(&objects, kind))
+        {
+            let name = object["metadata"]["name"].as_str().unwrap();
+            assert!(name.starts_with("capstan-local-system-"), "clusterctl would never delete {name}");
+        }
     }
 
     #[test]

@@ -93,8 +93,8 @@ impl Names {
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name("role")}, "subjects": self.subjects()})
     }
 
-    fn cluster_binding(&self, role: &str) -> Value {
-        json!({"apiVersion": RBAC, "kind": "ClusterRoleBinding", "metadata": {"name": format!("{}-manager-rolebinding", self.prefix)},
+    fn cluster_binding(&self, name: &str, role: &str) -> Value {
+        json!({"apiVersion": RBAC, "kind": "ClusterRoleBinding", "metadata": {"name": name},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}, "subjects": self.subjects()})
     }
 

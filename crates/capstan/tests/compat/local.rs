@@ -1,7 +1,7 @@
 //! Our local infrastructure provider, installed by upstream's clusterctl beside our core provider, and its manager as
 //! the release's Deployment starts it: the same arguments, and a token of the release's ServiceAccount.
 
-use std::{env, fs, path::PathBuf, process::Stdio};
+use std::{env, fs, path::PathBuf, process::Stdio, time::Duration};
 
 use capstan_provider_local::{LEASE, WEBHOOK_SERVICE, api as local};
 use capstan_testkit::{
@@ -14,8 +14,8 @@ use k8s_openapi::{
         authentication::v1::{TokenRequest, TokenReview},
         authorization::v1::SubjectAccessReview,
         coordination::v1::Lease,
-        core::v1::{Event, Secret, ServiceAccount},
-        rbac::v1::ClusterRole,
+        core::v1::{Event, Namespace, Secret, ServiceAccount},
+        rbac::v1::{ClusterRole, ClusterRoleBinding},
     },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
@@ -27,8 +27,10 @@ use kube::{
 };
 use serde_json::{Value, json};
 use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
     process::{Child, Command},
+    time::Instant,
 };
 
 use crate::{
@@ -97,7 +99,7 @@ struct Manager {
 }
 
 impl Manager {
-    /// Runs it, and waits until the API server trusts its webhook.
+    /// Runs it, and waits until it is ready and the API server trusts its webhook.
     async fn start(story: &Story) -> Self {
         let client = &story.client;
         let deployments: Api<Deployment> = Api::namespaced(client.clone(), NAMESPACE);
@@ -108,9 +110,10 @@ impl Manager {
         // Here are no Pods with an address of their own each.
         let address = arguments.iter_mut().find(|it| *it == "--diagnostics-address=:8443");
         "--diagnostics-address=127.0.0.1:0".clone_into(address.expect("variables are filled in"));
-        arguments.push("--health-addr=127.0.0.1:0".to_owned());
-        let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
-        arguments.push(format!("--webhook-port={port}"));
+        let (port, health) = (free_port().await, free_port().await);
+        arguments.extend([format!("--webhook-port={port}"), format!("--health-addr=127.0.0.1:{health}")]);
+        // What a watch is refused is logged among the details.
+        arguments.push("--v=4".to_owned());
         lead_service_here(client, NAMESPACE, WEBHOOK_SERVICE).await;
         let definitions = local::crds(local::WEBHOOK_SERVICE).into_iter().map(|crd| crd.name_any());
         let definitions: Vec<_> = definitions.collect();
@@ -140,6 +143,11 @@ impl Manager {
             })
             .await;
         }
+        let deadline = Instant::now() + LIMIT;
+        while !is_ready(health).await {
+            assert!(Instant::now() < deadline, "{}", fs::read_to_string(folder.join("log")).unwrap());
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
         let kubeconfig: Kubeconfig = serde_json::from_value(kubeconfig).unwrap();
         let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
         Self { process, folder, account: Client::try_from(config).unwrap() }
@@ -155,6 +163,22 @@ impl Manager {
         fs::remove_dir_all(&self.folder).unwrap();
         log
     }
+}
+
+async fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port()
+}
+
+/// What a kubelet would be told.
+async fn is_ready(port: u16) -> bool {
+    let ask = async {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
+        stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        Ok::<_, std::io::Error>(answer)
+    };
+    ask.await.is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
 }
 
 /// A kubeconfig with a token of the release's ServiceAccount.
@@ -178,7 +202,7 @@ async fn create_from_template(story: &Story, arguments: &[&str], variables: &[(&
     let mut all = vec!["generate", "cluster"];
     all.extend(arguments);
     all.extend(["--infrastructure", &provider, "--target-namespace", &story.namespace]);
-    let text = clusterctl.run(&all, variables).await;
+    let (text, _) = clusterctl.run(&all, variables).await;
     let mut kinds = Vec::new();
     for document in text.split("\n---\n") {
         let object: DynamicObject = serde_saphyr::from_str(document).unwrap();
@@ -206,6 +230,32 @@ async fn check_provisioned(story: &Story, name: &str, host: &str) {
     .await;
 }
 
+/// A Cluster would be moved together with its infrastructure and the tenant's Secret.
+async fn check_move(story: &Story) {
+    let clusterctl = Clusterctl::new(&story.plane, "move");
+    let arguments = ["move", "--dry-run", "--namespace", &story.namespace, "-v", "9"];
+    let (out, log) = clusterctl.run(&arguments, &[]).await;
+    let words = out + &log;
+    for object in ["Cluster=\"tenant\"", "LocalCluster=\"tenant\"", "Secret=\"tenant-identity\""] {
+        assert!(words.contains(&format!("Creating {object} Namespace=\"{}\"", story.namespace)), "{words}");
+    }
+}
+
+/// Nothing is left of the provider once clusterctl has taken it away.
+async fn check_removal(story: &Story) {
+    let arguments = ["delete", "--infrastructure", "local", "--include-crd", "--include-namespace"];
+    Clusterctl::new(&story.plane, "delete").run(&arguments, &[]).await;
+    let client = || story.client.clone();
+    let crds: Api<CustomResourceDefinition> = Api::all(client());
+    for definition in local::crds(local::WEBHOOK_SERVICE) {
+        wait::until_gone(&crds, &definition.name_any(), LIMIT).await;
+    }
+    wait::until_gone(&Api::<Namespace>::all(client()), NAMESPACE, LIMIT).await;
+    let of_ours = ListParams::default().labels(&format!("cluster.x-k8s.io/provider={PROVIDER}"));
+    assert!(Api::<ClusterRole>::all(client()).list(&of_ours).await.unwrap().items.is_empty());
+    assert!(Api::<ClusterRoleBinding>::all(client()).list(&of_ours).await.unwrap().items.is_empty());
+}
+
 /// Both kinds can be had in the older version, by way of the manager's webhook.
 async fn check_conversion(story: &Story) {
     let (older, newer) = (format!("{GROUP}/v1beta1"), format!("{GROUP}/v1beta2"));
@@ -216,6 +266,7 @@ async fn check_conversion(story: &Story) {
     create_when_served(&templates, &DynamicObject::new("t", &resource).data(spec)).await;
     let template = dynamic(story, &newer, "LocalClusterTemplate").0.get("t").await.unwrap();
     assert_eq!(template.data["spec"], json!({"template": {"spec": {}}}));
+    templates.delete("t", &DeleteParams::default()).await.unwrap();
 }
 
 /// What the manager needs besides, and what it does not need.
@@ -277,6 +328,7 @@ async fn clusterctl_installs_the_local_provider_and_makes_clusters_of_it() {
     assert_eq!(tenant.spec.backends, ["127.0.0.1:6443", "127.0.0.1:7443"]);
     check_conversion(&story).await;
     check_rights(&story, &manager.account).await;
+    check_move(&story).await;
 
     for name in ["demo", "tenant"] {
         story.clusters().delete(name, &DeleteParams::default()).await.unwrap();
@@ -287,5 +339,6 @@ async fn clusterctl_installs_the_local_provider_and_makes_clusters_of_it() {
     }
     let log = manager.stop().await;
     assert!(log.contains("leading") && !log.to_lowercase().contains("forbidden"), "{log}");
+    check_removal(&story).await;
     core.stop().await;
 }

@@ -91,8 +91,8 @@ impl Clusterctl {
         Self { binary: upstream.join("clusterctl"), home, kubeconfig: plane.kubeconfig().clone() }
     }
 
-    /// Runs a command that must succeed; gives back what it printed.
-    pub(crate) async fn run(&self, arguments: &[&str], variables: &[(&str, &str)]) -> String {
+    /// Runs a command that must succeed; gives back what it printed and what it logged.
+    pub(crate) async fn run(&self, arguments: &[&str], variables: &[(&str, &str)]) -> (String, String) {
         let run = Command::new(&self.binary)
             .args(arguments)
             .arg("--config")
@@ -107,7 +107,7 @@ impl Clusterctl {
         let run = tokio::time::timeout(Duration::from_mins(3), run).await.expect("clusterctl ends").unwrap();
         let (out, err) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
         assert!(run.status.success(), "{arguments:?}: {out}{err}");
-        out.into_owned()
+        (out.into_owned(), err.into_owned())
     }
 }
 
