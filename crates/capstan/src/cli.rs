@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use capstan_runtime::options::{ManagerOptions, parse_duration};
-use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
 /// A Cluster API management plane: the CLI, the core provider and a reference infrastructure provider in one binary.
 #[derive(Debug, Parser)]
@@ -30,6 +30,12 @@ pub(crate) enum Command {
     ///
     /// Example: capstan crds core | kubectl apply --server-side -f -
     Crds(CrdsArgs),
+
+    /// Check anybody's provider against the Cluster API contract
+    ///
+    /// Each finding names the rule, what was seen, how to repair it, and the paragraph of the contract. The command
+    /// fails where a rule is broken that a provider must keep.
+    Conformance(ConformanceArgs),
 
     /// Print the version of this binary
     Version(VersionArgs),
@@ -140,6 +146,94 @@ pub(crate) struct CrdsArgs {
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true,
           default_value = "true", default_missing_value = "true")]
     pub(crate) webhooks: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(arg_required_else_help = true)]
+pub(crate) struct ConformanceArgs {
+    #[command(subcommand)]
+    pub(crate) what: Conformance,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Conformance {
+    /// Check what files or a cluster show: CRDs, RBAC and release files
+    ///
+    /// Nothing is run and nothing is changed. What files cannot show is listed as not checked.
+    #[command(after_help = STATIC_EXAMPLES)]
+    Static(StaticArgs),
+
+    /// Print the contract: all rules, how much they bind and where they are seen
+    ///
+    /// JSON has also how each rule is checked, what core does otherwise, and the paragraph of the contract.
+    Rules(RulesArgs),
+}
+
+const STATIC_EXAMPLES: &str = "\
+Examples:
+  Check a release as it is published, with its metadata.yaml:
+    capstan conformance static --components out/v1.2.3/
+
+  Check what will be released, labels included:
+    kubectl kustomize config/default | capstan conformance static --components -
+
+  Check a provider that is installed:
+    capstan conformance static --kubeconfig ~/.kube/config --provider infrastructure-foo
+
+  Write a report for a build server:
+    capstan conformance static --components out/v1.2.3/ -o junit > conformance.xml";
+
+#[derive(Args, Debug)]
+#[command(group = ArgGroup::new("given").required(true).multiple(false))]
+pub(crate) struct StaticArgs {
+    /// Files of YAML, or folders of them: components, CRDs, metadata.yaml; - for standard input
+    ///
+    /// Of a folder, all files that end in .yaml, .yml or .json are read, but neither subfolders nor the templates of
+    /// workload clusters (cluster-template*, clusterclass*) nor kustomization.yaml. Components may have variables
+    /// such as ${NAME:=default}; they are read as text.
+    #[arg(long, value_name = "FILE-OR-FOLDER", num_args = 1.., group = "given")]
+    pub(crate) components: Vec<PathBuf>,
+
+    /// Read a cluster instead: its CRDs, ClusterRoles and the providers' Deployments
+    #[arg(long, value_name = "FILE", group = "given")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+
+    /// Context of the kubeconfig, if not its current one
+    #[arg(long, value_name = "NAME", requires = "kubeconfig")]
+    pub(crate) context: Option<String>,
+
+    /// Check one of the cluster's providers only: the value of its label cluster.x-k8s.io/provider
+    #[arg(long, value_name = "LABEL", requires = "kubeconfig")]
+    pub(crate) provider: Option<String>,
+
+    /// Form of the report
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = ReportFormat::Table)]
+    pub(crate) output: ReportFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// For people
+    Table,
+    /// For programs
+    Json,
+    /// For build servers: JUnit's XML
+    Junit,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RulesArgs {
+    /// Form of the list
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = RulesFormat::Table)]
+    pub(crate) output: RulesFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RulesFormat {
+    /// For people
+    Table,
+    /// For programs
+    Json,
 }
 
 #[derive(Args, Debug)]

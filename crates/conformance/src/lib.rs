@@ -1,9 +1,16 @@
 //! The contract between Cluster API and its providers, as checks that anybody's provider can be put to.
 //!
-//! [`rule`] holds the contract as data, [`report`] what became of each rule.
+//! [`rule`] holds the contract as data, [`report`] what became of each rule. [`rules`] are the rules themselves,
+//! [`statics`] checks what [`input`] reads from files, and [`output`] writes a report for people and programs.
 
+pub mod input;
+pub mod output;
 pub mod report;
 pub mod rule;
+pub mod rules;
+pub mod statics;
 
+pub use input::{InputError, Source};
 pub use report::{Finding, Outcome, Report};
 pub use rule::{Contracts, Level, Rule};
+pub use statics::{NothingToCheck, Origin};

@@ -41,6 +41,9 @@ const MOST_STEPS: u32 = 10;
 const PROVISIONING_FAILED: &str = "ProvisioningFailed";
 const DELETION_FAILED: &str = "DeletionFailed";
 const DELETING: &str = "Deleting";
+const PROVISIONING: &str = "Provisioning";
+/// How soon what an object left behind is looked at again.
+const ORPHAN_PAUSE: Duration = Duration::from_secs(5);
 
 /// How a provider's controller runs.
 #[derive(Clone, Copy, Debug)]
@@ -112,6 +115,7 @@ pub fn register<P: Provider>(
         owners_watch,
         writer: manager.writer(P::NAME),
         recorder: manager.recorder(P::NAME),
+        unrecorded: Mutex::default(),
         finalizer,
         resource,
     };
@@ -222,6 +226,8 @@ struct Keeper<P: Provider> {
     owners_watch: Arc<WatchHandle>,
     writer: Writer,
     recorder: Recorder,
+    /// Objects for which something may have been made that is not on record yet.
+    unrecorded: Mutex<HashMap<ObjectKey, Arc<Record<Spec<P>>>>>,
     finalizer: String,
     resource: ApiResource,
 }
@@ -258,8 +264,7 @@ impl<P: Provider> Keeper<P> {
     async fn step(&self, key: &ObjectKey) -> Result<After, KeepError> {
         let rest = Ok(After::Rest(Next::Settled));
         let Some(object) = self.objects.get(key) else {
-            self.provider.forget(key).await;
-            return rest;
+            return self.vanished(key).await;
         };
         if let Some(error) = &object.malformed {
             // Only a new state of the object can help, and that is an event.
@@ -273,6 +278,8 @@ impl<P: Provider> Keeper<P> {
         match next_step(key, &object, owner.as_deref(), &self.finalizer, P::ENDPOINT) {
             Step::Leave => rest,
             Step::Pause(why) => {
+                // Somebody may be about to move it: from now on it is theirs.
+                self.unrecorded().remove(key);
                 self.write_status(key, draft().paused(&why).patch()).await?;
                 rest
             }
@@ -289,6 +296,17 @@ impl<P: Provider> Keeper<P> {
                 rest
             }
             Step::Provision(id, endpoint) => {
+                if is_new(&object) {
+                    // The first word, and a look whether the object is still there: the API server lets an object go
+                    // whose deletion began before its finalizer came.
+                    let wait = Wait::new(PROVISIONING, "The infrastructure is being made");
+                    if self.write_status(key, draft().waiting(&wait).patch()).await? {
+                        return Ok(After::More);
+                    }
+                }
+                if !was_provisioned(&object.status) {
+                    self.unrecorded().insert(key.clone(), Arc::clone(&object));
+                }
                 let request = self.request(key, &object, &id, endpoint, owner.as_deref());
                 match self.provider.provision(request).await {
                     Ok(Progress::Done(made)) => self.record(key, &object, &made).await,
@@ -334,7 +352,44 @@ impl<P: Provider> Keeper<P> {
             let message = format!("{} {} is provisioned", self.resource.kind, key.name);
             self.tell(key, object, Severity::Normal, "Provisioned", message);
         }
+        self.unrecorded().remove(key);
         Ok(After::Rest(Next::Settled))
+    }
+
+    /// An object is gone from what is watched. What was made for it and never got on record would be lost; everything
+    /// else is not ours to take down any more: a move takes objects away without their infrastructure.
+    async fn vanished(&self, key: &ObjectKey) -> Result<After, KeepError> {
+        let unrecorded = self.unrecorded().get(key).cloned();
+        if let Some(object) = unrecorded
+            && let Some(id) = InfrastructureId::of(key, &object.metadata)
+            && self.is_gone(key, &object).await?
+        {
+            info!(%id, "gone before its infrastructure was on record: taking that down");
+            let request = self.request(key, &object, &id, object.endpoint.clone(), None);
+            match self.provider.deprovision(request).await {
+                Ok(Removal::Gone) => {}
+                Ok(Removal::Wait(wait)) => {
+                    return Ok(After::Rest(Next::Again(wait.again.unwrap_or(ORPHAN_PAUSE))));
+                }
+                Err(error) => {
+                    let (kind, words) = (self.resource.kind.clone(), with_causes(&error));
+                    return Err(KeepError::Provider { kind, key: key.clone(), words });
+                }
+            }
+        }
+        self.unrecorded().remove(key);
+        self.provider.forget(key).await;
+        Ok(After::Rest(Next::Settled))
+    }
+
+    /// Whether an object is gone past all caches, and not only out of what is watched.
+    async fn is_gone(&self, key: &ObjectKey, object: &Record<Spec<P>>) -> Result<bool, KeepError> {
+        let found = self.writer.read(&self.resource, key).await?;
+        Ok(found.is_none_or(|found| found.metadata.uid != object.metadata.uid))
+    }
+
+    fn unrecorded(&self) -> MutexGuard<'_, HashMap<ObjectKey, Arc<Record<Spec<P>>>>> {
+        self.unrecorded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn deprovision(
@@ -384,6 +439,7 @@ impl<P: Provider> Keeper<P> {
             Err(error) if error.is_not_found() => {}
             Err(error) => return Err(error.into()),
         }
+        self.unrecorded().remove(key);
         Ok(After::Rest(Next::Settled))
     }
 
@@ -439,6 +495,12 @@ impl<P: Provider> Keeper<P> {
         };
         self.recorder.record(&target, severity, reason, message);
     }
+}
+
+/// Whether nothing was ever said about an object. One that was moved has its endpoint.
+fn is_new<S>(object: &Record<S>) -> bool {
+    let conditions = object.status["conditions"].as_array();
+    object.endpoint.is_none() && !conditions.into_iter().flatten().any(|it| it["type"] == "Ready")
 }
 
 fn next(again: Option<Duration>) -> Next {

@@ -1,5 +1,6 @@
 //! One file a command.
 
+mod conformance;
 mod crds;
 mod manager;
 mod quickstart;
@@ -17,6 +18,7 @@ pub(crate) async fn run(cli: Cli, printer: Printer) -> Result<(), CommandError> 
         Command::Quickstart(args) => quickstart::run(args, printer).await,
         Command::Manager(args) => manager::run(*args).await,
         Command::Crds(args) => crds::run(&args, printer),
+        Command::Conformance(args) => conformance::run(args, printer).await,
         Command::Version(args) => version::run(&args, printer),
     }
 }

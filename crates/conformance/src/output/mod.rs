@@ -1,0 +1,88 @@
+//! A report as text: for people, for programs, and for a build server.
+
+pub mod json;
+pub mod junit;
+pub mod rules;
+pub mod table;
+
+use crate::report::{Outcome, Report};
+
+/// How many findings came to what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Rules that are kept.
+    pub passed: usize,
+    /// Broken rules that must be kept.
+    pub failed: usize,
+    /// Broken rules that should be kept.
+    pub warnings: usize,
+    /// Rules that could not be checked.
+    pub not_checked: usize,
+    /// Rules that do not bind.
+    pub not_applicable: usize,
+}
+
+impl Counts {
+    /// Counts the findings of a report.
+    pub fn of(report: &Report) -> Self {
+        let mut counts = Self::default();
+        for finding in &report.findings {
+            match finding.outcome {
+                Outcome::Passed => counts.passed += 1,
+                Outcome::Failed { .. } if finding.is_fatal() => counts.failed += 1,
+                Outcome::Failed { .. } => counts.warnings += 1,
+                Outcome::NotChecked { .. } => counts.not_checked += 1,
+                Outcome::NotApplicable { .. } => counts.not_applicable += 1,
+            }
+        }
+        counts
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod example {
+    use crate::{
+        report::{Finding, Outcome, Report},
+        rule::Rule,
+        rules,
+    };
+
+    /// One finding of each sort.
+    pub(crate) fn report() -> Report {
+        let finding =
+            |rule: &'static Rule, subject: &str, outcome| Finding { rule, subject: subject.into(), outcome };
+        let failed = |seen: &str, repair: &str| Outcome::Failed { seen: seen.into(), repair: repair.into() };
+        let running = || Outcome::NotChecked { why: "it must run".into() };
+        Report {
+            about: "foo.yaml".into(),
+            notes: vec!["FooCluster is an InfraCluster".into()],
+            findings: vec![
+                finding(&rules::G1, "FooCluster.g.io", Outcome::Passed),
+                finding(&rules::G8, "FooCluster.g.io", failed("no category", "add it")),
+                finding(
+                    &rules::IC4,
+                    "FooCluster.g.io",
+                    failed("\"ready\" <string> & more", "make it a boolean"),
+                ),
+                finding(&rules::G11, "FooCluster.g.io", running()),
+                finding(&rules::G12, "FooCluster.g.io", running()),
+                finding(&rules::IC6, "FooCluster.g.io", Outcome::NotApplicable { why: "no domains".into() }),
+                finding(&rules::G17B, "release", Outcome::NotChecked { why: "no Deployment".into() }),
+            ],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_is_counted_once() {
+        let report = example::report();
+        let counts = Counts::of(&report);
+        let expected = Counts { passed: 1, failed: 1, warnings: 1, not_checked: 3, not_applicable: 1 };
+        assert_eq!(counts, expected);
+        assert!(report.is_failed());
+    }
+}
