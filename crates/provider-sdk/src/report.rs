@@ -44,24 +44,24 @@ impl<'a, S> StatusDraft<'a, S> {
             }
         }
         self.failure_domains(&made.failure_domains);
-        self.say(Report::new(READY, true, READY));
-        self.say(Report::new(PAUSED, false, "NotPaused"));
+        self.say(&Report::new(READY, true, READY));
+        self.say(&Report::new(PAUSED, false, "NotPaused"));
         for report in &made.conditions {
-            self.say(report.clone());
+            self.say(report);
         }
         self
     }
 
     /// Something is awaited, while it is made or while it is taken down.
     pub(crate) fn waiting(mut self, wait: &Wait) -> Self {
-        self.say(Report::new(READY, false, &wait.reason).with_message(&wait.message));
-        self.say(Report::new(PAUSED, false, "NotPaused"));
+        self.say(&Report::new(READY, false, &wait.reason).with_message(&wait.message));
+        self.say(&Report::new(PAUSED, false, "NotPaused"));
         self
     }
 
     /// Nothing is done.
     pub(crate) fn paused(mut self, why: &[&str]) -> Self {
-        self.say(Report::new(PAUSED, true, PAUSED).with_message(why.join(", ")));
+        self.say(&Report::new(PAUSED, true, PAUSED).with_message(why.join(", ")));
         self
     }
 
@@ -104,7 +104,7 @@ impl<'a, S> StatusDraft<'a, S> {
         }
     }
 
-    fn say(&mut self, report: Report) {
+    fn say(&mut self, report: &Report) {
         if !self.shape.conditions {
             return;
         }
