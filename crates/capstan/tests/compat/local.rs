@@ -36,7 +36,7 @@ use tokio::{
 use crate::{
     kubeadm::{FILLED_IN, compare},
     management::{
-        Clusterctl, Others, Released, VERSION, begin, create_when_served, lead_conversion_here,
+        Clusterctl, Others, Released, VERSION, begin, create_when_served, folder, lead_conversion_here,
         lead_service_here,
     },
     release::forbidden,
@@ -303,6 +303,23 @@ async fn check_rights(story: &Story, account: &Client) {
     let holder = leases.get(LEASE).await.unwrap().spec.unwrap().holder_identity;
     assert!(holder.is_some_and(|holder| !holder.is_empty()));
     assert!(forbidden(leases.list(&list).await));
+}
+
+#[tokio::test]
+#[ignore = "needs the files of a release: make test-compat"]
+async fn the_files_keep_the_contract() {
+    let files = folder("CAPSTAN_RELEASE_DIR").join(PROVIDER).join(VERSION);
+    let run = Command::new(env!("CARGO_BIN_EXE_capstan"))
+        .args(["conformance", "static", "-o", "json", "--components"])
+        .arg(files)
+        .output()
+        .await
+        .unwrap();
+    let report: Value = serde_json::from_slice(&run.stdout).unwrap();
+    assert!(run.status.success(), "{report:#}");
+    let counts = &report["counts"];
+    assert_eq!((&counts["failed"], &counts["warnings"]), (&json!(0), &json!(0)), "{report:#}");
+    assert!(counts["passed"].as_u64().is_some_and(|passed| passed > 20), "{counts}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

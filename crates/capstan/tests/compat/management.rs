@@ -48,7 +48,8 @@ pub(crate) enum Others {
     Local,
 }
 
-fn folder(name: &str) -> PathBuf {
+/// A folder that the Makefile names.
+pub(crate) fn folder(name: &str) -> PathBuf {
     let value = env::var_os(name);
     assert!(value.is_some(), "{name} is not set: run this by `make test-compat`");
     value.unwrap_or_default().into()
