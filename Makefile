@@ -70,7 +70,7 @@ config: ## Write the generated manifests under config/
 	@$(CARGO) run --quiet --locked -p xtask -- config
 
 .PHONY: release
-release: ## Write the release files of the core provider under dist/ (VERSION=v0.1.0)
+release: ## Write the release files of our providers under dist/ (VERSION=v0.1.0)
 	$(call say,Release files)
 	@$(CARGO) run --quiet --locked -p xtask -- release $(if $(VERSION),--version $(VERSION))
 

@@ -48,25 +48,25 @@ impl<'a, S> StatusDraft<'a, S> {
         self.failure_domains(&made.failure_domains);
         for report in [Report::new(READY, true, READY), Report::new(PAUSED, false, "NotPaused")] {
             if made.conditions.iter().all(|own| own.type_ != report.type_) {
-                self.say(report);
+                self.say(&report);
             }
         }
         for report in &made.conditions {
-            self.say(report.clone());
+            self.say(report);
         }
         self
     }
 
     /// Something is awaited, while it is made or while it is taken down.
     pub(crate) fn waiting(mut self, wait: &Wait) -> Self {
-        self.say(Report::new(READY, false, &wait.reason).with_message(&wait.message));
-        self.say(Report::new(PAUSED, false, "NotPaused"));
+        self.say(&Report::new(READY, false, &wait.reason).with_message(&wait.message));
+        self.say(&Report::new(PAUSED, false, "NotPaused"));
         self
     }
 
     /// Nothing is done.
     pub(crate) fn paused(mut self, why: &[String]) -> Self {
-        self.say(Report::new(PAUSED, true, PAUSED).with_message(why.join(", ")));
+        self.say(&Report::new(PAUSED, true, PAUSED).with_message(why.join(", ")));
         self
     }
 
@@ -109,7 +109,7 @@ impl<'a, S> StatusDraft<'a, S> {
         }
     }
 
-    fn say(&mut self, report: Report) {
+    fn say(&mut self, report: &Report) {
         if !self.shape.conditions {
             return;
         }

@@ -275,8 +275,8 @@ mod tests {
         fn hands_off(owned: bool, begun: bool, deleting: bool, by_label: bool, cluster_pauses: bool, known: bool) {
             let state = State { owned, begun, deleting };
             let mut managed = object(state);
-            let mark = Some([(annotation::MANAGED_BY.to_owned(), "x".to_owned())].into());
-            if by_label { managed.metadata.labels = mark } else { managed.metadata.annotations.get_or_insert_default().extend(mark.unwrap()) }
+            let marks = if by_label { &mut managed.metadata.labels } else { &mut managed.metadata.annotations };
+            marks.get_or_insert_default().insert(annotation::MANAGED_BY.to_owned(), "x".to_owned());
             let owner = cluster(cluster_pauses, None);
             prop_assert_eq!(step(&managed, known.then_some(&owner)), Step::Leave);
 

@@ -39,7 +39,7 @@ const INFRASTRUCTURE: &str = "GenericCluster";
 const FINALIZER: &str = "kubeadm.controlplane.cluster.x-k8s.io";
 
 /// What the API server adds to a CRD that leads to a webhook.
-const FILLED_IN: [&str; 1] = ["/conversion/webhook/clientConfig/service/port"];
+pub(crate) const FILLED_IN: [&str; 1] = ["/conversion/webhook/clientConfig/service/port"];
 
 /// How the control planes are addressed in the version in which they are stored: others would need the providers'
 /// conversion webhook.
@@ -62,7 +62,7 @@ fn definitions() -> Vec<CustomResourceDefinition> {
 }
 
 /// Names where two values differ.
-fn compare(path: &str, one: &Value, other: &Value, different: &mut Vec<String>) {
+pub(crate) fn compare(path: &str, one: &Value, other: &Value, different: &mut Vec<String>) {
     match (one, other) {
         (Value::Object(one), Value::Object(other)) => {
             let keys: BTreeSet<_> = one.keys().chain(other.keys()).collect();

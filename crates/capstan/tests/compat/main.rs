@@ -5,5 +5,6 @@
 
 mod conformance;
 mod kubeadm;
+mod local;
 mod management;
 mod release;

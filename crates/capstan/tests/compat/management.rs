@@ -44,9 +44,12 @@ pub(crate) enum Others {
     None,
     /// Upstream's kubeadm providers, for bootstrap and control plane.
     Kubeadm,
+    /// Our local infrastructure provider.
+    Local,
 }
 
-fn folder(name: &str) -> PathBuf {
+/// A folder that the Makefile names.
+pub(crate) fn folder(name: &str) -> PathBuf {
     let value = env::var_os(name);
     assert!(value.is_some(), "{name} is not set: run this by `make test-compat`");
     value.unwrap_or_default().into()
@@ -58,43 +61,74 @@ pub(crate) fn kubeadm_components(kind: &str) -> PathBuf {
     provider.join(KUBEADM).join(format!("{kind}-components.yaml"))
 }
 
+/// Upstream's clusterctl with a folder of its own, in which it is told where the providers are.
+pub(crate) struct Clusterctl {
+    binary: PathBuf,
+    home: PathBuf,
+    kubeconfig: PathBuf,
+}
+
+impl Clusterctl {
+    /// One for a control plane.
+    pub(crate) fn new(plane: &Plane, name: &str) -> Self {
+        let (upstream, release) = (folder("CAPSTAN_UPSTREAM_DIR"), folder("CAPSTAN_RELEASE_DIR"));
+        let home = env::temp_dir().join(format!("capstan-clusterctl-{}-{name}", std::process::id()));
+        fs::create_dir_all(&home).unwrap();
+        let provider = |name: &str, kind: &str, url: PathBuf| json!({"name": name, "type": kind, "url": url});
+        let local = release.join("infrastructure-local/latest/infrastructure-components.yaml");
+        let config = json!({
+            "providers": [
+                provider("cluster-api", "CoreProvider", release.join("cluster-api/latest/core-components.yaml")),
+                provider("kubeadm", "BootstrapProvider", kubeadm_components("bootstrap")),
+                provider("kubeadm", "ControlPlaneProvider", kubeadm_components("control-plane")),
+                provider("local", "InfrastructureProvider", local),
+            ],
+            "cert-manager": {
+                "url": upstream.join("cert-manager").join(CERT_MANAGER).join("cert-manager.yaml"),
+                "version": CERT_MANAGER,
+            },
+        });
+        fs::write(home.join("clusterctl.yaml"), config.to_string()).unwrap();
+        Self { binary: upstream.join("clusterctl"), home, kubeconfig: plane.kubeconfig().clone() }
+    }
+
+    /// Runs a command that must succeed; gives back what it printed and what it logged.
+    pub(crate) async fn run(&self, arguments: &[&str], variables: &[(&str, &str)]) -> (String, String) {
+        let run = Command::new(&self.binary)
+            .args(arguments)
+            .arg("--config")
+            .arg(self.home.join("clusterctl.yaml"))
+            .arg("--kubeconfig")
+            .arg(&self.kubeconfig)
+            .env("HOME", &self.home)
+            .env("XDG_CONFIG_HOME", &self.home)
+            .env("CLUSTERCTL_DISABLE_VERSIONCHECK", "true")
+            .envs(variables.iter().copied())
+            .output();
+        let run = tokio::time::timeout(Duration::from_mins(3), run).await.expect("clusterctl ends").unwrap();
+        let (out, err) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+        assert!(run.status.success(), "{arguments:?}: {out}{err}");
+        (out.into_owned(), err.into_owned())
+    }
+}
+
+impl Drop for Clusterctl {
+    fn drop(&mut self) {
+        // What is left in a temporary folder is no reason for a test to fail.
+        let _ = fs::remove_dir_all(&self.home);
+    }
+}
+
 /// Lets clusterctl install our release, and what else is asked for.
 pub(crate) async fn init(plane: &Plane, others: Others) {
-    let (upstream, release) = (folder("CAPSTAN_UPSTREAM_DIR"), folder("CAPSTAN_RELEASE_DIR"));
-    let home = env::temp_dir().join(format!("capstan-clusterctl-{}-{others:?}", std::process::id()));
-    fs::create_dir_all(&home).unwrap();
-    let provider = |name: &str, kind: &str, url: PathBuf| json!({"name": name, "type": kind, "url": url});
-    let config = json!({
-        "providers": [
-            provider("cluster-api", "CoreProvider", release.join("cluster-api/latest/core-components.yaml")),
-            provider("kubeadm", "BootstrapProvider", kubeadm_components("bootstrap")),
-            provider("kubeadm", "ControlPlaneProvider", kubeadm_components("control-plane")),
-        ],
-        "cert-manager": {
-            "url": upstream.join("cert-manager").join(CERT_MANAGER).join("cert-manager.yaml"),
-            "version": CERT_MANAGER,
-        },
-    });
-    let file = home.join("clusterctl.yaml");
-    fs::write(&file, config.to_string()).unwrap();
     let core = format!("cluster-api:{VERSION}");
-    let other = match others {
-        Others::None => "-".to_owned(),
-        Others::Kubeadm => format!("kubeadm:{KUBEADM}"),
-    };
-    let run = Command::new(upstream.join("clusterctl"))
-        .args(["init", "--core", &core, "--bootstrap", &other, "--control-plane", &other, "--config"])
-        .arg(&file)
-        .arg("--kubeconfig")
-        .arg(plane.kubeconfig())
-        .env("HOME", &home)
-        .env("XDG_CONFIG_HOME", &home)
-        .env("CLUSTERCTL_DISABLE_VERSIONCHECK", "true")
-        .output();
-    let run = tokio::time::timeout(Duration::from_mins(3), run).await.expect("clusterctl ends").unwrap();
-    let words = format!("{}{}", String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
-    assert!(run.status.success(), "{words}");
-    fs::remove_dir_all(home).unwrap();
+    let (kubeadm, local) = (format!("kubeadm:{KUBEADM}"), format!("local:{VERSION}"));
+    let kubeadm = if others == Others::Kubeadm { &kubeadm } else { "-" };
+    let mut arguments = vec!["init", "--core", &core, "--bootstrap", kubeadm, "--control-plane", kubeadm];
+    if others == Others::Local {
+        arguments.extend(["--infrastructure", &local]);
+    }
+    Clusterctl::new(plane, &format!("{others:?}")).run(&arguments, &[]).await;
 }
 
 /// A story on a control plane where clusterctl has installed our release, and what else is asked for.
@@ -104,18 +138,26 @@ pub(crate) async fn begin(name: &str, others: Others) -> Story {
     Story::begin_on(plane, name).await
 }
 
-/// The Service leads to Pods, of which there are none here: it is led to this machine instead.
-async fn lead_here(client: &Client, port: u16) {
-    let services: Api<Service> = Api::namespaced(client.clone(), NAMESPACE);
-    let name = "capi-webhook-service";
+/// A Service leads to Pods, of which there are none here: it is led to this machine instead.
+pub(crate) async fn lead_service_here(client: &Client, namespace: &str, name: &str) {
+    let services: Api<Service> = Api::namespaced(client.clone(), namespace);
     services.delete(name, &DeleteParams::default()).await.unwrap();
     let service =
         json!({"metadata": {"name": name}, "spec": {"type": "ExternalName", "externalName": "localhost"}});
     services.create(&PostParams::default(), &serde_json::from_value(service).unwrap()).await.unwrap();
-    let params = PatchParams::default();
+}
+
+/// Has a kind converted on a port of this machine, by way of the Service.
+pub(crate) async fn lead_conversion_here(client: &Client, definition: &str, port: u16) {
     let patch = json!({"spec": {"conversion": {"webhook": {"clientConfig": {"service": {"port": port}}}}}});
     let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
-    crds.patch(DEFINITION, &params, &Patch::Merge(patch)).await.unwrap();
+    crds.patch(definition, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+}
+
+async fn lead_here(client: &Client, port: u16) {
+    lead_service_here(client, NAMESPACE, "capi-webhook-service").await;
+    lead_conversion_here(client, DEFINITION, port).await;
+    let params = PatchParams::default();
     let patch =
         |name: &str| json!({"webhooks": [{"name": name, "clientConfig": {"service": {"port": port}}}]});
     let mutating: Api<MutatingWebhookConfiguration> = Api::all(client.clone());

@@ -142,7 +142,7 @@ async fn create_machines(story: &Story, cluster: &Cluster) -> Vec<Api<DynamicObj
     apis
 }
 
-fn forbidden<T>(answer: Result<T, kube::Error>) -> bool {
+pub(crate) fn forbidden<T>(answer: Result<T, kube::Error>) -> bool {
     matches!(answer, Err(kube::Error::Api(status)) if status.code == 403)
 }
 

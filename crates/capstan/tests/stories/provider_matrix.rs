@@ -130,18 +130,17 @@ impl Provider for CloudProvider {
 
     async fn provision(&self, request: Request<'_, Self>) -> Result<Progress, CloudError> {
         let region = &*request.key.namespace;
-        let network = match self.find(region, request.id).await? {
-            Some(found) => found,
-            None => {
-                let id = request.id.as_str().to_owned();
-                let make = |region: &mut Region| {
-                    region.made += 1;
-                    let network = Network { number: region.made, id };
-                    region.networks.push(network.clone());
-                    network
-                };
-                self.0.call(region, make).await?
-            }
+        let network = if let Some(found) = self.find(region, request.id).await? {
+            found
+        } else {
+            let id = request.id.as_str().to_owned();
+            let make = |region: &mut Region| {
+                region.made += 1;
+                let network = Network { number: region.made, id };
+                region.networks.push(network.clone());
+                network
+            };
+            self.0.call(region, make).await?
         };
         let endpoint = ApiEndpoint { host: format!("net-{}.example.com", network.number), port: 6443 };
         Ok(Progress::Done(Infrastructure { endpoint: Some(endpoint), ..Infrastructure::default() }))
