@@ -26,6 +26,8 @@ pub(super) async fn play(stage: &Stage, profile: &Profile, name: &str) -> Result
     let contract = stage.contract();
     let before = stage.recorder.read(name, |history| history.current().and_then(|it| endpoint(it, contract)));
     stage.publish(name, before.as_ref()).await?;
+    // What comes to rest late is not the restart's doing.
+    quiet(stage).await;
     let from = stage.recorder.read(name, |history| history.states.len().saturating_sub(1));
     if let Err(why) = restart().await {
         return Ok(not_checked(format!("the provider could not be restarted: {why}")));
