@@ -307,7 +307,9 @@ impl<P: Provider> Keeper<P> {
             Step::Leave => rest,
             Step::Pause(why) => {
                 // Somebody may be about to move it: from now on it is theirs.
-                there.iter().for_each(|id| self.unrecorded.end(id));
+                if let Some(id) = &there {
+                    self.unrecorded.end(id);
+                }
                 self.write_status(key, draft().paused(&why).patch()).await?;
                 rest
             }

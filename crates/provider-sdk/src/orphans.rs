@@ -16,8 +16,10 @@ use crate::{identity::InfrastructureId, record::Record};
 /// Objects for which something may have been made that is not on record.
 pub(crate) struct Unrecorded<S> {
     finalizer: String,
-    begun: Mutex<HashMap<InfrastructureId, (ObjectKey, Arc<Record<S>>)>>,
+    begun: Mutex<Begun<S>>,
 }
+
+type Begun<S> = HashMap<InfrastructureId, (ObjectKey, Arc<Record<S>>)>;
 
 impl<S> Unrecorded<S> {
     pub(crate) fn new(finalizer: String) -> Self {
@@ -53,7 +55,7 @@ impl<S> Unrecorded<S> {
         orphans.map(|(id, (_, object))| (id.clone(), Arc::clone(object))).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<InfrastructureId, (ObjectKey, Arc<Record<S>>)>> {
+    fn lock(&self) -> MutexGuard<'_, Begun<S>> {
         self.begun.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -85,7 +87,9 @@ mod tests {
         unrecorded.begin(&id(&first), &key, &first);
         unrecorded.begin(&id(&second), &key, &second);
         unrecorded.observe(&key, &first);
-        let found = |there: Option<&InfrastructureId>| unrecorded.orphans(&key, there).into_iter().map(|(id, _)| id).collect::<Vec<_>>();
+        let found = |there: Option<&InfrastructureId>| {
+            unrecorded.orphans(&key, there).into_iter().map(|(id, _)| id).collect::<Vec<_>>()
+        };
         assert_eq!(found(Some(&id(&second))), [id(&first)], "a successor's is none");
         assert_eq!(found(None).len(), 2);
         assert!(unrecorded.orphans(&ObjectKey::new("n", "b"), None).is_empty());

@@ -74,7 +74,8 @@ fn rules() -> Value {
     json!([
         rule(INFRASTRUCTURE_GROUP, &[CLUSTERS], &["get", "list", "watch", "patch"]),
         rule(INFRASTRUCTURE_GROUP, &["localclusters/status"], &["patch"]),
-        rule(CORE_GROUP, &["clusters"], &FOLLOW),
+        // Before infrastructure is taken down, its Cluster is asked for past the watch.
+        rule(CORE_GROUP, &["clusters"], &["get", "list", "watch"]),
         // A tenant's Secret, whose name only the LocalCluster knows.
         rule("", &["secrets"], &["get"]),
         rule("", &["events"], &["create"]),
@@ -156,7 +157,7 @@ mod tests {
             (INFRASTRUCTURE_GROUP, "localclusters", "get list patch watch"),
             (INFRASTRUCTURE_GROUP, "localclusters/status", "patch"),
             (INFRASTRUCTURE_GROUP, "localclustertemplates", ""),
-            (CORE_GROUP, "clusters", "list watch"),
+            (CORE_GROUP, "clusters", "get list watch"),
             (CORE_GROUP, "machines", ""),
             ("", "secrets", "get"),
             ("", "events", "create"),
