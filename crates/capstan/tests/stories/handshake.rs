@@ -317,7 +317,9 @@ async fn what_happened_is_told_by_events() {
     let events: Api<Event> = Api::namespaced(story.client.clone(), &story.namespace);
     let told = || async {
         let list = events.list(&ListParams::default()).await.unwrap();
-        list.items.into_iter().filter_map(|event| event.reason).collect::<Vec<_>>()
+        let of_cluster =
+            list.items.into_iter().filter(|it| it.involved_object.kind.as_deref() == Some("Cluster"));
+        of_cluster.filter_map(|event| event.reason).collect::<Vec<_>>()
     };
     // Events are written in the background.
     let deadline = tokio::time::Instant::now() + LIMIT;
