@@ -291,6 +291,7 @@ impl<P: Provider> Keeper<P> {
             return Ok(After::Rest(next));
         }
         let Some(object) = found else {
+            self.going().retain(|id| !id.is_of(key));
             self.provider.forget(key).await;
             return rest;
         };
@@ -315,6 +316,13 @@ impl<P: Provider> Keeper<P> {
             }
             Step::Begin(patch) => {
                 self.write(key, Part::Main, &patch).await?;
+                // Only what begins here can vanish unnoticed; what has an id already may be in use.
+                if there.is_none()
+                    && let Some(begun) = self.objects.get(key)
+                    && let Some(id) = InfrastructureId::of(key, &begun.metadata)
+                {
+                    self.unrecorded.begin(&id, key, &begun);
+                }
                 Ok(After::More)
             }
             Step::AwaitEndpoint => {
@@ -332,9 +340,6 @@ impl<P: Provider> Keeper<P> {
                     if self.write_status(key, draft().waiting(&wait).patch()).await? {
                         return Ok(After::More);
                     }
-                }
-                if !was_provisioned(&object.status) {
-                    self.unrecorded.begin(&id, key, &object);
                 }
                 let request = self.request(key, &object, &id, endpoint, owner.as_deref());
                 match self.limited(self.provider.provision(request)).await {

@@ -23,8 +23,12 @@ impl InfrastructureId {
     /// The id on record. One that names another object was copied from there by hand, and is not this object's.
     pub(crate) fn of(key: &ObjectKey, metadata: &ObjectMeta) -> Option<Self> {
         let recorded = metadata.annotations.as_ref()?.get(ID_ANNOTATION)?;
-        let uid = recorded.strip_prefix(&format!("{}/{}/", key.namespace, key.name))?;
-        (!uid.is_empty() && !uid.contains('/')).then(|| Self(recorded.clone()))
+        Some(Self(recorded.clone())).filter(|id| id.is_of(key) && !recorded.ends_with('/'))
+    }
+
+    /// Whether it is that of an object with this name.
+    pub(crate) fn is_of(&self, key: &ObjectKey) -> bool {
+        self.0.strip_prefix(&format!("{}/{}/", key.namespace, key.name)).is_some_and(|uid| !uid.contains('/'))
     }
 
     /// Whether there is any id on record, this object's or another's.

@@ -1,4 +1,5 @@
-//! What was begun for an object and is not on record yet: should the object vanish, nobody else would take it down.
+//! What this process has begun for a new object and is not on record yet: should the object vanish, nobody else would
+//! take it down.
 //!
 //! An API server that has begun to delete an object without finalizers lets it go although one comes meanwhile. Such an
 //! object is last seen with our finalizer. One that was moved or handed over is not: whoever did so took the finalizer
