@@ -42,6 +42,8 @@ test-compat: upstream control-plane ## Run the suites beside upstream's own bina
 	@$(CARGO) run --quiet --locked -p xtask -- release --out $(CURDIR)/target/compat-release
 	@CAPSTAN_UPSTREAM_DIR=$(UPSTREAM_DIR) CAPSTAN_RELEASE_DIR=$(CURDIR)/target/compat-release \
 	  $(CARGO) test --locked -p capstan --test compat -- --ignored
+	$(call say,Every check of the contract on every broken provider)
+	@$(CARGO) test --locked -p capstan-conformance --test dynamic -- --ignored
 
 .PHONY: upstream
 upstream:

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use capstan_api::names::annotation;
@@ -20,6 +20,9 @@ use super::stage::{is_missing, patch_params};
 /// How long an object may still take that was asked to go before, or after the run was broken off.
 const SHORT: Duration = Duration::from_secs(3);
 
+/// The annotation with the mark of a run.
+pub(crate) const MARK: &str = "capstan.dev/conformance-run";
+
 /// What the run created.
 pub(crate) struct Props {
     pub(crate) client: Client,
@@ -31,6 +34,10 @@ pub(crate) struct Props {
     pub(crate) clusters: Api<DynamicObject>,
     /// Names of InfraClusters and Clusters.
     names: Mutex<BTreeSet<String>>,
+    /// The uids of those that were created. In somebody else's namespace there may be others of the same names.
+    made: Mutex<BTreeSet<String>>,
+    /// The mark of those whose creation nobody heard of any more.
+    pub(crate) mark: String,
     /// What else was in the manifest, in the order of creation.
     others: Mutex<Vec<(Api<DynamicObject>, String)>>,
 }
@@ -44,13 +51,30 @@ impl Props {
         infra: Api<DynamicObject>,
         clusters: Api<DynamicObject>,
     ) -> Self {
-        let (names, others) = (Mutex::default(), Mutex::default());
-        Self { client, namespace, own_namespace, kind, infra, clusters, names, others }
+        let (names, made, others) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let mark = format!("{:x}-{:x}", now.as_nanos(), std::process::id());
+        Self { client, namespace, own_namespace, kind, infra, clusters, names, made, mark, others }
     }
 
     /// Notes a scenario's name before anything is created under it.
     pub(crate) fn add(&self, name: &str) {
         self.names.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
+    }
+
+    /// Notes an object that was created.
+    pub(crate) fn made(&self, object: &DynamicObject) {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner).extend(object.uid());
+    }
+
+    /// What is there under a scenario's name, if it is ours.
+    async fn ours(&self, api: &Api<DynamicObject>, name: &str) -> Result<Option<DynamicObject>, kube::Error> {
+        let found = api.get_opt(name).await?;
+        let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(found.filter(|it| {
+            let marked = it.annotations().get(MARK) == Some(&self.mark);
+            self.own_namespace || marked || it.uid().is_some_and(|uid| made.contains(&uid))
+        }))
     }
 
     /// Notes another object.
@@ -65,7 +89,12 @@ impl Props {
             notes.push(format!("cannot end the pause of {name}: {error}"));
         }
         for (kind, api) in [(self.kind.as_str(), &self.infra), ("Cluster", &self.clusters)] {
-            match remove(api, name, patience).await {
+            let removed = match self.ours(api, name).await {
+                Ok(Some(object)) => remove(api, &object, patience).await,
+                Ok(None) => Ok(None),
+                Err(error) => Err(error),
+            };
+            match removed {
                 Ok(None) => {}
                 Ok(Some(finalizers)) => notes.push(format!(
                     "{kind} {}/{name} was never released by its finalizers {finalizers}: they were removed by force, \
@@ -83,12 +112,12 @@ impl Props {
 
     /// What is paused is never released.
     async fn let_go(&self, name: &str) -> Result<(), kube::Error> {
-        let Some(object) = self.infra.get_opt(name).await? else { return Ok(()) };
+        let Some(object) = self.ours(&self.infra, name).await? else { return Ok(()) };
         if object.annotations().contains_key(annotation::PAUSED) {
             let patch = json!({"metadata": {"annotations": {annotation::PAUSED: null}}});
             ignore_missing(self.infra.patch(name, &patch_params(), &Patch::Merge(patch)).await)?;
         }
-        let Some(cluster) = self.clusters.get_opt(name).await? else { return Ok(()) };
+        let Some(cluster) = self.ours(&self.clusters, name).await? else { return Ok(()) };
         if cluster.data.pointer("/spec/paused") == Some(&json!(true)) {
             let patch = Patch::Merge(json!({"spec": {"paused": false}}));
             ignore_missing(self.clusters.patch(name, &patch_params(), &patch).await)?;
@@ -122,11 +151,11 @@ impl Props {
 /// Deletes an object and waits for its end; if that does not come, takes its finalizers away and tells which.
 async fn remove(
     api: &Api<DynamicObject>,
-    name: &str,
+    object: &DynamicObject,
     patience: Duration,
 ) -> Result<Option<String>, kube::Error> {
-    let Some(object) = api.get_opt(name).await? else { return Ok(None) };
-    let uid = object.uid().unwrap_or_default();
+    let (name, uid) = (object.name_any(), object.uid().unwrap_or_default());
+    let name = name.as_str();
     let patience = if object.metadata.deletion_timestamp.is_some() { patience.min(SHORT) } else { patience };
     match api.delete(name, &DeleteParams::default()).await {
         // Nothing held it.

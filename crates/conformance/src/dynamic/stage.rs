@@ -8,14 +8,14 @@ use capstan_api::{
     names::{annotation, finalizer, label},
 };
 use kube::{
-    Api, Client,
+    Api, Client, ResourceExt,
     api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
 
 use super::{
     Core, Error, Options,
-    cleanup::Props,
+    cleanup::{MARK, Props},
     history::Mark,
     kinds::Kinds,
     recorder::{Recorder, uid, version},
@@ -94,9 +94,12 @@ impl Stage {
         };
         let mut cluster = json!({"spec": {"infrastructureRef": reference}});
         json_merge(&mut cluster["spec"], spec);
-        let object = DynamicObject::new(name, &self.kinds.clusters).data(cluster);
+        let mut object = DynamicObject::new(name, &self.kinds.clusters).data(cluster);
+        object.annotations_mut().insert(MARK.to_owned(), self.props.mark.clone());
         let doing = format!("create Cluster {}/{name}", self.namespace);
-        self.clusters.create(&params(), &object).await.map_err(failing(doing))
+        let created = self.clusters.create(&params(), &object).await.map_err(failing(doing))?;
+        self.props.made(&created);
+        Ok(created)
     }
 
     /// Creates an InfraCluster from the user's manifest; `metadata` is added to its own.
@@ -107,9 +110,11 @@ impl Stage {
         document["metadata"]["name"] = json!(name);
         document["metadata"]["namespace"] = json!(self.namespace);
         let doing = format!("create {}", self.infra_name(name));
-        let object: DynamicObject = serde_json::from_value(document)
+        let mut object: DynamicObject = serde_json::from_value(document)
             .map_err(|error| failing(doing.clone())(kube::Error::SerdeError(error)))?;
+        object.annotations_mut().insert(MARK.to_owned(), self.props.mark.clone());
         let created = self.infra.create(&params(), &object).await.map_err(failing(doing))?;
+        self.props.made(&created);
         self.recorder.note_ours(name, version(&created));
         Ok(())
     }

@@ -142,3 +142,15 @@ async fn what_cannot_be_tested_is_refused_with_the_reason() {
         assert!(error.contains(expected), "{error}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_others_have_under_the_same_names_is_spared() {
+    let story = story("swept-others").await;
+    let theirs = story.create_cluster("lifecycle", KIND, "lifecycle").await;
+    story.create_generic(KIND, "lifecycle", json!({})).await;
+    let options = Options { only: vec!["IC4".to_owned()], ..options(&story.namespace) };
+    let error = check(story.client.clone(), target(KIND, &json!({})), options, |_| {}).await.unwrap_err();
+    assert!(error.to_string().contains("lifecycle"), "{error}");
+    assert_eq!(story.clusters().get("lifecycle").await.unwrap().metadata.uid, theirs.metadata.uid);
+    assert_eq!(left(&story).await, 2);
+}
