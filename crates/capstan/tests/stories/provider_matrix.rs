@@ -61,6 +61,8 @@ enum CloudFault {
     LostReply,
     /// It is done, and then the provider crashes.
     CrashAfter,
+    /// It is done, and the answer comes when it is let go.
+    Held,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,6 +79,9 @@ struct Region {
     calls: usize,
     fault: Option<(usize, CloudFault)>,
     crash: Arc<Notify>,
+    /// Tells that a call is held, and lets it go.
+    held: Arc<Notify>,
+    go: Arc<Notify>,
 }
 
 #[derive(Clone, Default)]
@@ -97,18 +102,22 @@ impl Cloud {
 
     /// One call over the network, which may go wrong.
     async fn call<T>(&self, region: &str, act: impl FnOnce(&mut Region) -> T) -> Result<T, CloudError> {
-        let (done, fault, crash) = self.look(region, |region| {
+        let (done, fault, crash, held, go) = self.look(region, |region| {
             region.calls += 1;
             let fault = region.fault.filter(|(call, _)| *call == region.calls).map(|(_, fault)| fault);
             let done = (fault != Some(CloudFault::Refused)).then(|| act(region));
-            (done, fault, Arc::clone(&region.crash))
+            (done, fault, Arc::clone(&region.crash), Arc::clone(&region.held), Arc::clone(&region.go))
         });
+        if fault == Some(CloudFault::Held) {
+            held.notify_one();
+            go.notified().await;
+        }
         if fault == Some(CloudFault::CrashAfter) {
             crash.notify_one();
             std::future::pending::<()>().await;
         }
         match (done, fault) {
-            (Some(done), None) => Ok(done),
+            (Some(done), None | Some(CloudFault::Held)) => Ok(done),
             _ => Err(CloudError),
         }
     }
@@ -373,6 +382,44 @@ async fn what_is_deleted_at_once_leaves_nothing_behind() {
     play.expect_none().await;
     manager.stop().await;
     play.expect_none().await;
+}
+
+/// The object goes by force while its network is being made: nobody but this process knows of the network. Unless the
+/// Cluster is paused, for then somebody may be moving it.
+#[tokio::test]
+async fn what_was_made_for_an_object_that_is_gone_is_taken_down_unless_it_is_paused() {
+    let plane = plane().await;
+    for (name, paused) in [("orphan", false), ("paused-orphan", true)] {
+        let story = Story::begin_on(Arc::clone(&plane), name).await;
+        let cloud = Cloud::default();
+        let (held, go) = cloud.look(&story.namespace, |region| {
+            // The first call looks for a network, the second one makes it.
+            region.fault = Some((2, CloudFault::Held));
+            (Arc::clone(&region.held), Arc::clone(&region.go))
+        });
+        let manager = start(&cloud, &story, story.client.clone());
+        let play = Play { story: &story, cloud: &cloud };
+        play.create("a").await;
+        tokio::time::timeout(LIMIT, held.notified()).await.expect("the network is made");
+        if paused {
+            let pause = Patch::Merge(json!({"spec": {"paused": true}}));
+            story.clusters().patch("a", &PatchParams::default(), &pause).await.unwrap();
+        }
+        play.objects().delete("a", &DeleteParams::default()).await.unwrap();
+        let by_force = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+        play.objects().patch("a", &PatchParams::default(), &by_force).await.unwrap();
+        wait::until_gone(&play.objects(), "a", LIMIT).await;
+        go.notify_one();
+        if paused {
+            // Another object shows that the provider had its chance.
+            play.create("witness").await;
+            play.until_provisioned("witness").await;
+            play.expect(2, 2);
+        } else {
+            play.expect_none().await;
+        }
+        manager.stop().await;
+    }
 }
 
 /// Plays everything once for each fault at each call to the cloud; says how many, and what went wrong.
