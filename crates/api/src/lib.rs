@@ -8,3 +8,4 @@ pub mod conditions;
 pub mod contract;
 pub mod crd;
 pub mod names;
+pub mod provider;
