@@ -5,7 +5,7 @@
 use std::{ffi::OsStr, future::Future, time::Duration};
 
 use capstan_api::provider::ProviderType;
-use capstan_repository::{Repository, provider::ProviderArgument};
+use capstan_repository::ProviderArgument;
 use clap_complete::CompletionCandidate;
 use kube::config::Kubeconfig;
 
@@ -37,8 +37,8 @@ pub(crate) fn providers(kind: ProviderType) -> impl Fn(&OsStr) -> Vec<Completion
                 Some((name, _)) => {
                     let provider = session.config.provider(kind, name).ok()?;
                     let repository = session.repository(&provider).ok()?;
-                    let versions = repository.versions().await.ok()?;
-                    Some(versions.into_iter().map(|version| format!("{name}:{version}")).collect())
+                    let (versions, _) = repository.versions().await.ok()?;
+                    Some(versions.iter().map(|version| format!("{name}:{}", version.as_str())).collect())
                 }
             }
         });
@@ -49,12 +49,12 @@ pub(crate) fn providers(kind: ProviderType) -> impl Fn(&OsStr) -> Vec<Completion
 /// The flavors of the provider that the command line names.
 pub(crate) fn flavors(current: &OsStr) -> Vec<CompletionCandidate> {
     let found = wait(async {
-        let argument: ProviderArgument = word_after(&["-i", "--infrastructure"])?.parse().ok()?;
+        let argument = ProviderArgument::parse(&word_after(&["-i", "--infrastructure"])?).ok()?;
         let session = session().await?;
         let provider = session.config.provider(ProviderType::Infrastructure, &argument.name).ok()?;
-        let repository: Repository<'_> = session.repository(&provider).ok()?;
+        let repository = session.repository(&provider).ok()?;
         let chosen = repository.version(argument.version.as_deref()).await.ok()?;
-        repository.flavors(&chosen.version).await.ok()?
+        repository.flavors(&chosen.version).await.ok()
     });
     candidates(found, &current.to_string_lossy(), "")
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use capstan_api::provider::ProviderType;
 use capstan_manifest::{components, text};
-use capstan_repository::provider::ProviderArgument;
 use serde_json::json;
 
 use super::generate::unusable;
@@ -81,13 +80,9 @@ async fn provider_images(
     kind: ProviderType,
     argument: &str,
 ) -> Result<Vec<String>, CommandError> {
-    let argument: ProviderArgument = argument.parse()?;
-    let provider = session.config.provider(kind, &argument.name)?;
-    let repository = session.repository(&provider)?;
-    let chosen = session.choose(&repository, argument.version.as_deref()).await?;
-    repository.supported_metadata(&chosen.version).await?;
-    let file = repository.components(&chosen.version).await?;
-    images(session, &provider.label(), &file.text, &file.origin)
+    let release = session.release(kind, argument).await?;
+    let file = session.components(&release).await?;
+    images(session, &release.provider.label(), &file.text, &file.origin)
 }
 
 async fn cert_manager_images(session: &Session) -> Result<Vec<String>, CommandError> {
@@ -100,8 +95,8 @@ fn images(session: &Session, component: &str, text: &str, origin: &str) -> Resul
     let lookup = |name: &str| Some(session.config.variable(name).unwrap_or_default());
     let documents = text::objects(text, Some(&lookup)).map_err(|error| unusable(origin, &error))?;
     let values: Vec<_> = documents.into_iter().map(|it| it.value).collect();
-    components::images(&values, &session.config.images()?, component)
-        .map_err(|error| CommandError::plain(format!("cannot use {origin}: {error}")))
+    components::images(&values, &session.image_overrides()?, component)
+        .map_err(|error| CommandError::plain(format!("cannot use {origin}: {error}")).hint_if(error.hint()))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ mod generate;
 mod init;
 mod manager;
 mod quickstart;
-mod version;
+pub(crate) mod version;
 
 use crate::{
     cli::{Cli, Command},

@@ -2,7 +2,7 @@
 
 use capstan_api::provider::ProviderType;
 use capstan_manifest::{envsubst::Template, template, text};
-use capstan_repository::{Repository, provider::ProviderArgument};
+use capstan_repository::{ProviderArgument, Repository};
 use serde_json::Value;
 
 use super::{
@@ -92,8 +92,8 @@ impl<'a> Lazy<'a> {
 }
 
 /// A release whose folder may hold more than the template.
-pub(super) struct Release<'a> {
-    pub(super) repository: Repository<'a>,
+pub(super) struct Release {
+    pub(super) repository: Repository,
     pub(super) version: String,
 }
 
@@ -125,11 +125,11 @@ impl<'a> Source<'a> {
         }
     }
 
-    async fn fetch<'s>(
+    async fn fetch(
         &self,
-        session: &'s Session,
+        session: &Session,
         cluster: &Lazy<'_>,
-    ) -> Result<(Text, Option<Release<'s>>), CommandError> {
+    ) -> Result<(Text, Option<Release>), CommandError> {
         match *self {
             Self::Address(from) => Ok((source::read(from, session).await?, None)),
             Self::ConfigMap { name, namespace, key } => {
@@ -149,13 +149,13 @@ impl<'a> Source<'a> {
 }
 
 /// The release to read: what is asked for, else what is installed.
-async fn release<'s>(
+async fn release(
     provider: Option<&str>,
-    session: &'s Session,
+    session: &Session,
     cluster: &Lazy<'_>,
-) -> Result<Release<'s>, CommandError> {
-    let argument: ProviderArgument = match provider {
-        Some(provider) => provider.parse()?,
+) -> Result<Release, CommandError> {
+    let argument = match provider {
+        Some(provider) => ProviderArgument::parse(provider)?,
         None => installed_provider(cluster).await?,
     };
     let provider = session.config.provider(ProviderType::Infrastructure, &argument.name)?;
@@ -164,11 +164,11 @@ async fn release<'s>(
         Some(version) => Some(version).filter(|it| it != "latest"),
         None => installed_version(&argument.name, cluster).await?,
     };
-    let chosen = session.choose(&repository, wanted.as_deref()).await?;
+    let version = session.choose(&repository, wanted.as_deref()).await?;
     if wanted.is_none() {
-        session.printer.step(&format!("using {} {}, the latest release", provider.label(), chosen.version));
+        session.printer.step(&format!("using {} {version}, the latest release", provider.label()));
     }
-    Ok(Release { repository, version: chosen.version })
+    Ok(Release { repository, version })
 }
 
 /// The only infrastructure provider that is installed.

@@ -12,7 +12,7 @@ use crate::{error::CommandError, management::Management, session::Session};
 /// The objects of all classes that are needed and missing, each class once.
 pub(super) async fn missing(
     objects: &[Value],
-    release: &Release<'_>,
+    release: &Release,
     session: &Session,
     cluster: &Lazy<'_>,
 ) -> Result<Vec<Value>, CommandError> {

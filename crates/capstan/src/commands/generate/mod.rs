@@ -28,9 +28,5 @@ pub(crate) async fn run(args: GenerateArgs, globals: &Globals, printer: Printer)
 
 /// Says in which file a text could not be rendered.
 pub(super) fn unusable(origin: &str, error: &TextError) -> CommandError {
-    let message = CommandError::plain(format!("cannot use {origin}: {error}"));
-    match error.hint() {
-        Some(hint) => message.hint(hint),
-        None => message,
-    }
+    CommandError::plain(format!("cannot use {origin}: {error}")).hint_if(error.hint())
 }

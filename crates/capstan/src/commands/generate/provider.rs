@@ -1,12 +1,11 @@
 //! `capstan generate provider`.
 
-use capstan_api::provider::ProviderType;
 use capstan_manifest::{
     components::{self, Components, Options},
     envsubst::Template,
     text,
 };
-use capstan_repository::{File, Provider, provider::ProviderArgument};
+use capstan_repository::File;
 use serde_json::json;
 
 use super::unusable;
@@ -15,7 +14,7 @@ use crate::{
     error::CommandError,
     output,
     printer::Printer,
-    session::Session,
+    session::{Release, Session},
 };
 
 pub(crate) async fn run(args: &ProviderArgs, globals: &Globals, printer: Printer) -> Result<(), CommandError> {
@@ -23,41 +22,27 @@ pub(crate) async fn run(args: &ProviderArgs, globals: &Globals, printer: Printer
         return Err(CommandError::plain("no provider is named").hint("use e.g. --infrastructure NAME[:VERSION]"));
     };
     let session = Session::open(globals, printer).await?;
-    let release = Release::fetch(&session, kind, argument).await?;
-    let components = render(&release, args, &session)?;
+    let release = session.release(kind, argument).await?;
+    let file = session.components(&release).await?;
+    let components = render(&release, &file, args, &session)?;
     if args.describe {
-        return printer.data(&describe(&release, &components, args)?);
+        return printer.data(&describe(&release, &file, &components, args)?);
     }
-    let objects: Vec<_> = components.objects().cloned().collect();
-    output::write(&output::manifests(&objects), args.write_to.as_deref(), printer)
+    output::write(&output::manifests(components.objects()), args.write_to.as_deref(), printer)
 }
 
-/// The components of one release of a provider.
-struct Release {
-    provider: Provider,
-    version: String,
-    file: File,
-}
-
-impl Release {
-    async fn fetch(session: &Session, kind: ProviderType, argument: &str) -> Result<Self, CommandError> {
-        let argument: ProviderArgument = argument.parse()?;
-        let provider = session.config.provider(kind, &argument.name)?;
-        let repository = session.repository(&provider)?;
-        let chosen = session.choose(&repository, argument.version.as_deref()).await?;
-        repository.supported_metadata(&chosen.version).await?;
-        let file = repository.components(&chosen.version).await?;
-        Ok(Self { provider, version: chosen.version, file })
-    }
-}
-
-fn render(release: &Release, args: &ProviderArgs, session: &Session) -> Result<Components, CommandError> {
-    let origin = &release.file.origin;
+fn render(
+    release: &Release,
+    file: &File,
+    args: &ProviderArgs,
+    session: &Session,
+) -> Result<Components, CommandError> {
+    let origin = &file.origin;
     let lookup = |name: &str| session.config.variable(name);
     let keeps_variables = args.raw || args.describe;
     let lookup: Option<text::Lookup<'_>> = if keeps_variables { None } else { Some(&lookup) };
-    let documents = text::objects(&release.file.text, lookup).map_err(|error| unusable(origin, &error))?;
-    let images = session.config.images()?;
+    let documents = text::objects(&file.text, lookup).map_err(|error| unusable(origin, &error))?;
+    let images = session.image_overrides()?;
     let options = Options {
         label: &release.provider.label(),
         target_namespace: args.target_namespace.as_deref().filter(|it| !it.is_empty()),
@@ -67,27 +52,26 @@ fn render(release: &Release, args: &ProviderArgs, session: &Session) -> Result<C
     };
     let values = documents.into_iter().map(|it| it.value).collect();
     components::render(values, &options).map_err(|error| {
-        let hint = error.hint();
-        let message = CommandError::plain(format!("cannot use {origin}: {error}"));
-        match hint {
-            Some(hint) => message.hint(hint),
-            None => message,
-        }
+        CommandError::plain(format!("cannot use {origin}: {error}")).hint_if(error.hint())
     })
 }
 
-fn describe(release: &Release, components: &Components, args: &ProviderArgs) -> Result<String, CommandError> {
-    let template = Template::parse(&release.file.text)
-        .map_err(|error| unusable(&release.file.origin, &error.into()))?;
+fn describe(
+    release: &Release,
+    file: &File,
+    components: &Components,
+    args: &ProviderArgs,
+) -> Result<String, CommandError> {
+    let template = Template::parse(&file.text).map_err(|error| unusable(&file.origin, &error.into()))?;
     let variables: Vec<_> = template.variables().keys().collect();
-    let (folder, file) = release.provider.url.rsplit_once('/').unwrap_or(("", &release.provider.url));
+    let (folder, name) = release.provider.url.rsplit_once('/').unwrap_or(("", &release.provider.url));
     let base = folder.rsplit_once('/').map_or_else(String::new, |(base, _)| format!("{base}/"));
     let fields = [
         ("Name", release.provider.name.as_str()),
         ("Type", release.provider.kind.as_str()),
         ("URL", &base),
         ("Version", &release.version),
-        ("File", file),
+        ("File", name),
         ("TargetNamespace", &components.target_namespace),
     ];
     let as_text = || {
@@ -111,8 +95,8 @@ fn describe(release: &Release, components: &Components, args: &ProviderArgs) -> 
         "type": release.provider.kind.as_str(),
         "url": release.provider.url,
         "version": release.version,
-        "file": file,
-        "sha256": release.file.sha256,
+        "file": name,
+        "sha256": file.sha256,
         "targetNamespace": components.target_namespace,
         "variables": template.variables().values()
             .map(|it| json!({"name": it.name, "required": it.is_required(), "default": it.default}))

@@ -39,15 +39,15 @@ fn text(origin: &str, read: io::Result<String>) -> Result<Text, CommandError> {
 
 /// Shells expand `~` in `--from ~/file`, but not in `--from=~/file`.
 fn expand_home(path: &str, session: &Session) -> std::path::PathBuf {
-    match (path.strip_prefix("~/"), session.environment.home()) {
+    match (path.strip_prefix("~/"), &session.environment.home) {
         (Some(rest), Some(home)) => home.join(rest),
         _ => Path::new(path).to_owned(),
     }
 }
 
 async fn fetch(url: &str, session: &Session) -> Result<Text, CommandError> {
-    let bytes = remote::fetch_url(&session.http, url).await.map_err(CommandError::from_fetch)?;
-    let text = String::from_utf8(bytes)
+    let fetched = remote::fetch_url(&session.http, url).await?;
+    let text = String::from_utf8(fetched.bytes)
         .map_err(|error| CommandError::new(format!("{url} is not text"), error.utf8_error()))?;
     Ok(Text { text, origin: url.to_owned() })
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use capstan_api::admission::rules::{is_dns_label, is_dns_subdomain};
 use capstan_manifest::envsubst::Variable;
-use capstan_repository::{Config, version};
+use capstan_repository::{Config, Version};
 use serde_json::{Value, json};
 
 use crate::{
@@ -32,7 +32,7 @@ pub(super) fn set(config: &mut Config, args: &ClusterArgs, namespace: &str) -> R
     config.set(NAMESPACE, namespace.to_owned());
     config.set(CLUSTER_NAME, args.name.clone());
     if let Some(version) = args.kubernetes_version.as_deref().filter(|it| !it.is_empty()) {
-        if version::parse(version.trim_end()).is_none() {
+        if Version::parse(version).is_err() {
             return Err(CommandError::plain(format!("--kubernetes-version {version} is no version"))
                 .hint("give all three numbers, e.g. v1.34.1"));
         }
