@@ -1,5 +1,12 @@
-//! Manifests as text: YAML as Go reads and writes it.
+//! Manifests: YAML as Go reads and writes it, and what becomes of components and templates.
 //!
 //! Everything here is a function over values and text; nothing is read from or written to anywhere.
 
+pub mod components;
+pub mod images;
+mod namespaces;
+pub mod objects;
+mod scope;
+pub mod template;
+pub mod typed;
 pub mod yaml;
