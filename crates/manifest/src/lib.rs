@@ -2,4 +2,7 @@
 //!
 //! Everything here is a function over values and text; nothing is read from or written to anywhere.
 
+mod place;
 pub mod yaml;
+
+pub use place::Place;
