@@ -356,7 +356,10 @@ fn is_indented_by_tab(text: &str, at: Marker) -> bool {
 /// Merges a map, or a list of maps of which the first wins, over what is there already.
 fn merge<N: Node>(entries: &mut N::Map, node: N) -> Result<(), Problem> {
     let maps = match node.into_map() {
-        Ok(map) => return Ok(N::extend(entries, map)),
+        Ok(map) => {
+            N::extend(entries, map);
+            return Ok(());
+        }
         Err(node) => node.into_list().ok_or(Problem::MergeOfNoMap)?,
     };
     for map in maps.into_iter().rev() {
