@@ -42,13 +42,15 @@ impl TextError {
                 "the address leads to a login or error page: open it in a browser to see which".to_owned(),
             ),
             Self::Syntax(error) => error.hint(),
-            Self::Variables(error) => error.hint(),
-            Self::Yaml(_) => Some(
-                "a value with a line break, `: ` or ` #` changes the YAML around the variable: quote it in the template"
-                    .to_owned(),
-            )
-            .filter(|_| false),
-            Self::NotAnObject { .. } => None,
+            Self::Variables(RenderError::Evaluation(error)) => error.hint(),
+            Self::Variables(RenderError::Missing(missing)) => {
+                let first = missing.variables.first()?;
+                Some(format!(
+                    "set each in the environment (`export {0}=...`) or in the configuration file (`{0}: ...`)",
+                    first.name
+                ))
+            }
+            Self::Yaml(_) | Self::NotAnObject { .. } => None,
         }
     }
 }
