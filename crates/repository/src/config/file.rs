@@ -5,7 +5,7 @@ use std::{io, path::Path};
 use super::{ConfigError, dotenv};
 use crate::{
     environment::Environment,
-    remote::Http,
+    remote::{Http, fetch_url},
     value::{Map, Value},
     yaml::{self, Duplicates},
 };
@@ -104,8 +104,7 @@ async fn open(path: &str) -> Result<Option<File>, ConfigError> {
 
 async fn download(address: &str, http: &Http) -> Result<File, ConfigError> {
     let unreadable = |problem: String| ConfigError::Unreadable { origin: address.to_owned(), problem };
-    let bytes = http
-        .get(address)
+    let bytes = fetch_url(http, address)
         .await
         .map_err(|source| ConfigError::Download { origin: address.to_owned(), source: Box::new(source) })?;
     let text = String::from_utf8(bytes).map_err(|error| unreadable(error.to_string()))?;
