@@ -4,11 +4,7 @@ use std::io::Read;
 
 use flate2::read::MultiGzDecoder;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{
-    Api, Client,
-    api::ListParams,
-    core::Selector,
-};
+use kube::{Api, Client, api::ListParams, core::Selector};
 
 use crate::{latest::Skipped, version::Version};
 
@@ -20,7 +16,7 @@ pub const COMPRESSED_ANNOTATION: &str = "provider.cluster.x-k8s.io/compressed";
 const METADATA_KEY: &str = "metadata";
 const COMPONENTS_KEY: &str = "components";
 /// What fits into a ConfigMap cannot honestly become more than this.
-const LARGEST: u64 = 64 << 20;
+const LARGEST: u64 = 32 << 20;
 
 /// The releases that were found in ConfigMaps.
 #[derive(Clone, Debug, Default)]
@@ -64,7 +60,9 @@ pub enum ConfigMapsError {
         skipped: Vec<Skipped>,
     },
     /// Nobody can say which of the two is meant.
-    #[error("the ConfigMaps {first} and {second} both hold version {version}: delete one, or change its label {VERSION_LABEL}")]
+    #[error(
+        "the ConfigMaps {first} and {second} both hold version {version}: delete one, or change its label {VERSION_LABEL}"
+    )]
     Duplicate {
         /// One of them.
         first: String,
@@ -185,7 +183,8 @@ fn missing(what: &str) -> String {
 fn read_version(config_map: &ConfigMap) -> Result<Version, String> {
     let metadata = &config_map.metadata;
     match metadata.labels.as_ref().and_then(|it| it.get(VERSION_LABEL)) {
-        Some(label) => Version::parse(label).map_err(|it| format!("has a label {VERSION_LABEL} that is no version: {it}")),
+        Some(label) => Version::parse(label)
+            .map_err(|it| format!("has a label {VERSION_LABEL} that is no version: {it}")),
         None => Version::parse(metadata.name.as_deref().unwrap_or_default())
             .map_err(|it| format!("has no label {VERSION_LABEL}, and its name is no version: {it}")),
     }
@@ -216,7 +215,10 @@ fn inflate(bytes: &[u8]) -> Result<Vec<u8>, String> {
         .read_to_end(&mut inflated)
         .map_err(|error| format!("has binaryData.{COMPONENTS_KEY} that is not gzip: {error}"))?;
     if inflated.len() as u64 > LARGEST {
-        return Err(format!("has binaryData.{COMPONENTS_KEY} that would inflate to more than {} MiB", LARGEST >> 20));
+        return Err(format!(
+            "has binaryData.{COMPONENTS_KEY} that would inflate to more than {} MiB",
+            LARGEST >> 20
+        ));
     }
     Ok(inflated)
 }

@@ -116,9 +116,7 @@ impl Search {
                 self.found = Some(version.clone());
             }
             (Ok((metadata, contract)), None) => {
-                self.left.retain(|it| {
-                    contract != CURRENT && may_replace(it, version, &metadata)
-                });
+                self.left.retain(|it| contract != CURRENT && may_replace(it, version, &metadata));
                 self.found = Some(version.clone());
             }
         }
@@ -310,8 +308,9 @@ mod tests {
     fn version() -> impl Strategy<Value = String> {
         let suffix = prop::sample::select(vec!["", "", "", "-rc.1", "-rc.2", "+b", " ", "x"]);
         let prefix = prop::sample::select(vec!["v", "v", "", "release-"]);
-        (prefix, 0..3u8, 0..3u8, 0..3u8, suffix)
-            .prop_map(|(prefix, major, minor, patch, suffix)| format!("{prefix}{major}.{minor}.{patch}{suffix}"))
+        (prefix, 0..3u8, 0..3u8, 0..3u8, suffix).prop_map(|(prefix, major, minor, patch, suffix)| {
+            format!("{prefix}{major}.{minor}.{patch}{suffix}")
+        })
     }
 
     fn contents() -> impl Strategy<Value = Result<Metadata, String>> {

@@ -48,7 +48,9 @@ impl Local {
             return Err(invalid(format!("it must have the form {FORM}")));
         };
         if folder != label {
-            return Err(invalid(format!("it must have the form {FORM}, with {label} as the label, not {folder:?}")));
+            return Err(invalid(format!(
+                "it must have the form {FORM}, with {label} as the label, not {folder:?}"
+            )));
         }
         if version != LATEST {
             let checked = Version::parse(version).map_err(|it| invalid(format!("{it}; the form is {FORM}")));
@@ -111,9 +113,7 @@ impl Local {
     pub(crate) async fn file(&self, version: &str, name: &str) -> Result<Vec<u8>, FetchError> {
         let path = self.path(version, name);
         match self.resolve(&path).await {
-            Ok(real) => {
-                tokio::fs::read(&real).await.map_err(|source| FetchError::Local { path, source })
-            }
+            Ok(real) => tokio::fs::read(&real).await.map_err(|source| FetchError::Local { path, source }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let available = self.files(version).await?;
                 Err(FetchError::NotFound { what: path.display().to_string(), available })

@@ -57,7 +57,9 @@ pub enum MetadataError {
         found: String,
     },
     /// There is nothing in it.
-    #[error("{origin} lists no release series: it must have one under releaseSeries for each of the provider's minor versions")]
+    #[error(
+        "{origin} lists no release series: it must have one under releaseSeries for each of the provider's minor versions"
+    )]
     Empty {
         /// Where the file is.
         origin: String,
@@ -95,8 +97,10 @@ impl Metadata {
     /// Reads a file; the origin is what to call it in messages.
     pub fn parse(text: &str, origin: &str) -> Result<Self, MetadataError> {
         // Kubernetes' decoder lets the last of two equal keys win.
-        let value = yaml::read(text, Duplicates::LastWins)
-            .map_err(|error| MetadataError::NotYaml { origin: origin.to_owned(), problem: error.to_string() })?;
+        let value = yaml::read(text, Duplicates::LastWins).map_err(|error| MetadataError::NotYaml {
+            origin: origin.to_owned(),
+            problem: error.to_string(),
+        })?;
         let reader = Reader { origin };
         let Value::Map(object) = value else {
             return Err(reader.wrong("the file", "a map", value.kind()));
@@ -148,10 +152,7 @@ impl Metadata {
 
     /// The newest series of a contract.
     pub fn newest_series_of(&self, contract: ContractVersion) -> Option<&Series> {
-        self.series
-            .iter()
-            .filter(|it| it.contract == contract.as_str())
-            .max_by_key(|it| (it.major, it.minor))
+        self.series.iter().filter(|it| it.contract == contract.as_str()).max_by_key(|it| (it.major, it.minor))
     }
 
     fn listed(&self) -> String {
@@ -250,7 +251,10 @@ mod tests {
     fn a_version_without_series_is_told_what_is_listed() {
         let metadata = Metadata::parse(GOOD, "/repo/metadata.yaml").unwrap();
         for (version, part) in [
-            ("v1.12.0", "/repo/metadata.yaml does not list the release series of v1.12.0; it lists 0.3 (v1alpha3), 1.10"),
+            (
+                "v1.12.0",
+                "/repo/metadata.yaml does not list the release series of v1.12.0; it lists 0.3 (v1alpha3), 1.10",
+            ),
             ("v0.3.0", "/repo/metadata.yaml: v0.3.0 speaks contract v1alpha3, but only v1beta2 and v1beta1"),
             ("main", "\"main\" is not a semantic version"),
         ] {

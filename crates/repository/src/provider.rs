@@ -133,7 +133,9 @@ mod tests {
                 }
                 (Err(error), Err(part)) => {
                     let message = error.to_string();
-                    let start = format!("invalid provider name {argument:?}. Provider name should be in the form name[:version]");
+                    let start = format!(
+                        "invalid provider name {argument:?}. Provider name should be in the form name[:version]"
+                    );
                     assert!(message.starts_with(&start) && message.contains(part), "{message}");
                 }
                 _ => panic!("{argument}: {parsed:?}"),

@@ -65,7 +65,9 @@ pub enum RepositoryError {
         skipped: Vec<Skipped>,
     },
     /// A version, flavor or name that cannot be part of a file's name.
-    #[error("the {what} {text:?} cannot be part of a file name: it is empty, or has slashes or control characters")]
+    #[error(
+        "the {what} {text:?} cannot be part of a file name: it is empty, or has slashes or control characters"
+    )]
     NotAName {
         /// What was given.
         what: &'static str,
@@ -87,7 +89,9 @@ pub enum RepositoryError {
         available: Option<Vec<String>>,
     },
     /// A page for a browser where a file was wanted.
-    #[error("{origin} is a web page, not YAML; it is most likely a login or error page that was saved in its place")]
+    #[error(
+        "{origin} is a web page, not YAML; it is most likely a login or error page that was saved in its place"
+    )]
     WebPage {
         /// Where the file is.
         origin: String,

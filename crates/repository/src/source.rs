@@ -68,7 +68,12 @@ impl Source {
     }
 
     /// A file of a version.
-    pub(crate) async fn file(&self, version: &str, name: &str, components: &str) -> Result<Found, FetchError> {
+    pub(crate) async fn file(
+        &self,
+        version: &str,
+        name: &str,
+        components: &str,
+    ) -> Result<Found, FetchError> {
         match self {
             Self::Local(it) => {
                 let bytes = it.file(version, name).await?;

@@ -7,8 +7,7 @@ use crate::value::Value;
 
 pub(super) const KEY: &str = "cert-manager";
 const DEFAULT_VERSION: &str = "v1.21.1";
-const DEFAULT_URL: &str =
-    "https://github.com/cert-manager/cert-manager/releases/v1.21.1/cert-manager.yaml";
+const DEFAULT_URL: &str = "https://github.com/cert-manager/cert-manager/releases/v1.21.1/cert-manager.yaml";
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// Which cert-manager to install.

@@ -12,9 +12,8 @@ use crate::{
 
 const NAME: &str = "clusterctl";
 /// In the order in which they are looked for.
-const EXTENSIONS: [&str; 12] = [
-    "json", "toml", "yaml", "yml", "properties", "props", "prop", "hcl", "tfvars", "dotenv", "env", "ini",
-];
+const EXTENSIONS: [&str; 12] =
+    ["json", "toml", "yaml", "yml", "properties", "props", "prop", "hcl", "tfvars", "dotenv", "env", "ini"];
 
 /// The format of a configuration file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

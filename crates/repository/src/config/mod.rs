@@ -21,13 +21,8 @@ pub use file::Format;
 pub use images::ImageOverride;
 
 use crate::{
-    FetchError,
-    environment::Environment,
-    expand::expand,
-    overrides::Overrides,
-    provider::Provider,
-    remote::Http,
-    value::Value,
+    FetchError, environment::Environment, expand::expand, overrides::Overrides, provider::Provider,
+    remote::Http, value::Value,
 };
 use variables::{Variables, environment_name};
 
@@ -51,7 +46,9 @@ pub enum ConfigError {
         path: String,
     },
     /// A file of another format.
-    #[error("the configuration file {origin} cannot be read: {extension} is not a format that is understood; use yaml, json, toml or env")]
+    #[error(
+        "the configuration file {origin} cannot be read: {extension} is not a format that is understood; use yaml, json, toml or env"
+    )]
     Format {
         /// The path.
         origin: String,
@@ -93,7 +90,9 @@ pub enum ConfigError {
         found: String,
     },
     /// A setting that the environment cannot have.
-    #[error("the environment variable {variable} hides the setting {setting} of the configuration file, but cannot hold one: unset it")]
+    #[error(
+        "the environment variable {variable} hides the setting {setting} of the configuration file, but cannot hold one: unset it"
+    )]
     InEnvironment {
         /// The environment variable.
         variable: String,
@@ -231,9 +230,10 @@ impl Config {
     pub fn provider(&self, kind: ProviderType, name: &str) -> Result<Provider, ConfigError> {
         let providers = self.providers()?;
         let similar = providers::similar(&providers, kind, name);
-        providers.into_iter().find(|it| it.kind == kind && it.name == name).ok_or_else(|| {
-            ConfigError::UnknownProvider { kind, name: name.to_owned(), similar }
-        })
+        providers
+            .into_iter()
+            .find(|it| it.kind == kind && it.name == name)
+            .ok_or_else(|| ConfigError::UnknownProvider { kind, name: name.to_owned(), similar })
     }
 
     /// What replaces parts of images' names: by `all`, component, or `component/image`.

@@ -100,7 +100,10 @@ fn check_name(name: &str, kind: ProviderType) -> Result<(), String> {
         return Err("its name must be in lower case".to_owned());
     }
     if (name == CORE_PROVIDER) != (kind == ProviderType::Core) {
-        return Err(format!("the {} must be named {CORE_PROVIDER}, and nothing else may be", ProviderType::Core));
+        return Err(format!(
+            "the {} must be named {CORE_PROVIDER}, and nothing else may be",
+            ProviderType::Core
+        ));
     }
     if !is_dns_subdomain(name) {
         return Err("its name may have letters, digits, dashes and dots only, and each part between dots \
@@ -126,13 +129,18 @@ fn check_url(url: &str) -> Result<(), String> {
 /// The names of the same type that may have been meant, and other types that have a provider of this name.
 pub(super) fn similar(providers: &[Provider], kind: ProviderType, name: &str) -> Vec<String> {
     let close = |it: &str| {
-        distance(it, name) <= 2 || (name.len() > 2 && it.contains(name)) || (it.len() > 2 && name.contains(it))
+        distance(it, name) <= 2
+            || (name.len() > 2 && it.contains(name))
+            || (it.len() > 2 && name.contains(it))
     };
     let same_kind = providers.iter().filter(|it| it.kind == kind && close(&it.name));
     let mut near: Vec<_> = same_kind.map(|it| it.name.as_str()).collect();
     near.sort_by_key(|it| (distance(it, name), *it));
     let other_kinds = providers.iter().filter(|it| it.kind != kind && it.name == name);
-    near.into_iter().map(str::to_owned).chain(other_kinds.map(|it| format!("{} ({})", it.name, it.kind))).collect()
+    near.into_iter()
+        .map(str::to_owned)
+        .chain(other_kinds.map(|it| format!("{} ({})", it.name, it.kind)))
+        .collect()
 }
 
 /// How many letters have to be changed, added or left out.
@@ -179,7 +187,11 @@ mod tests {
         for (kind, name, expected) in [
             (ProviderType::Infrastructure, "awss", &["aws"][..]),
             (ProviderType::Infrastructure, "vpshere", &["vsphere"]),
-            (ProviderType::Infrastructure, "kubeadm", &["kubeadm (BootstrapProvider)", "kubeadm (ControlPlaneProvider)"]),
+            (
+                ProviderType::Infrastructure,
+                "kubeadm",
+                &["kubeadm (BootstrapProvider)", "kubeadm (ControlPlaneProvider)"],
+            ),
             (ProviderType::Infrastructure, "linode", &["linode-linode"]),
             (ProviderType::Addon, "zzzzzz", &[]),
         ] {

@@ -72,9 +72,7 @@ impl Variables {
         others
             .map(|(_, entry)| entry)
             .filter(composite)
-            .map(|it| {
-                format!("{} is {}: as a variable it is empty", it.key, it.value.kind())
-            })
+            .map(|it| format!("{} is {}: as a variable it is empty", it.key, it.value.kind()))
             .collect()
     }
 
@@ -85,6 +83,6 @@ impl Variables {
             return None;
         }
         let (other, _) = self.environment.differing_in_case(&wanted)?;
-        Some(format!("the environment variable {other} is not read: {name} is looked up as {wanted}"))
+        Some(format!("the environment variable {other} is not read, only {wanted} is"))
     }
 }

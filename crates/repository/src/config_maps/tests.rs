@@ -7,7 +7,7 @@ use serde_json::json;
 use super::*;
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
 }
@@ -40,16 +40,25 @@ fn every_good_one_is_a_release_and_the_others_are_reported() {
         (config_map("1.2.3", None, BOTH), Ok("1.2.3")),
         (config_map("any-name", Some("v1.2.3-rc.0"), BOTH), Ok("v1.2.3-rc.0")),
         (compressed("v1.2.3", "true", Some(gzip(b"text"))), Ok("v1.2.3")),
-        (config_map("any-name", None, BOTH), Err("has no label provider.cluster.x-k8s.io/version, and its name")),
-        (config_map("v1.2.3", Some("new"), BOTH), Err("has a label provider.cluster.x-k8s.io/version that is no version: \"new\"")),
+        (
+            config_map("any-name", None, BOTH),
+            Err("has no label provider.cluster.x-k8s.io/version, and its name"),
+        ),
+        (
+            config_map("v1.2.3", Some("new"), BOTH),
+            Err("has a label provider.cluster.x-k8s.io/version that is no version: \"new\""),
+        ),
         (config_map("v1.2.3", None, &["components"]), Err("has no data.metadata")),
         (config_map("v1.2.3", None, &["metadata"]), Err("has no data.components")),
         (config_map("v1.2.3", None, &[]), Err("has no data.metadata")),
         (compressed("v1.2.3", "true", None), Err("has no binaryData.components, although")),
-        (compressed("v1.2.3", "false", Some(gzip(b"text"))), Err("has binaryData.components, but not the annotation")),
+        (
+            compressed("v1.2.3", "false", Some(gzip(b"text"))),
+            Err("has binaryData.components, but not the annotation"),
+        ),
         (compressed("v1.2.3", "true", Some(b"plain".to_vec())), Err("is not gzip")),
         (compressed("v1.2.3", "true", Some(gzip(b"text")[..12].to_vec())), Err("is not gzip")),
-        (compressed("v1.2.3", "true", Some(bomb)), Err("more than 64 MiB")),
+        (compressed("v1.2.3", "true", Some(bomb)), Err("more than 32 MiB")),
     ] {
         // A good one beside it is not harmed, whichever comes first.
         let good = config_map("v0.1.0", None, BOTH);
@@ -67,7 +76,11 @@ fn every_good_one_is_a_release_and_the_others_are_reported() {
                 assert_eq!(skipped.version, name);
                 assert!(skipped.reason.contains(part), "{}", skipped.reason);
                 let alone = ConfigMaps::judge(vec![one], "ConfigMaps x").unwrap_err().to_string();
-                assert!(alone.contains("none of the ConfigMaps x") && alone.contains(&name) && alone.contains(part));
+                assert!(
+                    alone.contains("none of the ConfigMaps x")
+                        && alone.contains(&name)
+                        && alone.contains(part)
+                );
             }
         }
     }

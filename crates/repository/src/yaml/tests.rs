@@ -76,10 +76,10 @@ fn only_the_first_document_counts_and_an_empty_file_is_nothing() {
         ("\u{feff}a: b\r\n", Value::Map(vec![("a".into(), Value::Text("b".into()))])),
         ("a: b\n---\na: c\nd: e\n", Value::Map(vec![("a".into(), Value::Text("b".into()))])),
         ("- a\n", Value::List(vec![Value::Text("a".into())])),
-        ("1: x\ntrue: y\n", Value::Map(vec![
-            ("1".into(), Value::Text("x".into())),
-            ("true".into(), Value::Text("y".into())),
-        ])),
+        (
+            "1: x\ntrue: y\n",
+            Value::Map(vec![("1".into(), Value::Text("x".into())), ("true".into(), Value::Text("y".into()))]),
+        ),
     ] {
         assert_eq!(read(yaml, Duplicates::Refuse), Ok(expected), "{yaml}");
     }
@@ -90,8 +90,9 @@ fn anchors_and_merge_keys_are_followed_and_explicit_keys_win() {
     let yaml = "base: &b {x: 1, y: 2}\nmore: &m {z: 3, y: 9}\none: {<<: *b, y: 5}\ntwo:\n  <<: [*b, *m]\n";
     let Ok(Value::Map(entries)) = read(yaml, Duplicates::Refuse) else { panic!("not a map") };
     let get = |name: &str| entries.iter().find(|(it, _)| it == name).unwrap().1.clone();
-    let numbers =
-        |pairs: &[(&str, i128)]| Value::Map(pairs.iter().map(|(k, v)| ((*k).into(), Value::Integer(*v))).collect());
+    let numbers = |pairs: &[(&str, i128)]| {
+        Value::Map(pairs.iter().map(|(k, v)| ((*k).into(), Value::Integer(*v))).collect())
+    };
     assert_eq!(get("one"), numbers(&[("y", 5), ("x", 1)]));
     assert_eq!(get("two"), numbers(&[("x", 1), ("y", 2), ("z", 3)]));
 }
