@@ -110,7 +110,7 @@ pub enum ConfigError {
         problem: String,
     },
     /// A provider that cannot be one.
-    #[error("configuration: {place} ({kind} {name:?}) is not a provider: {problem}")]
+    #[error("configuration: {place}{} is not a provider: {problem}", called(.kind, .name))]
     Provider {
         /// Which of the entries.
         place: String,
@@ -131,6 +131,14 @@ pub enum ConfigError {
         /// Names that may have been meant.
         similar: Vec<String>,
     },
+}
+
+/// Type and name, as far as there are any.
+fn called(kind: &str, name: &str) -> String {
+    match (kind, name) {
+        ("", "") => String::new(),
+        _ => format!(" ({})", format!("{kind} {name}").trim()),
+    }
 }
 
 fn meant(similar: &[String]) -> String {

@@ -76,6 +76,9 @@ fn one(fields: &mut Fields<'_>, place: &str, variables: &Variables) -> Result<Pr
         kind: kind.clone(),
         problem,
     };
+    if name.is_empty() {
+        return Err(invalid("its name is missing".to_owned()));
+    }
     let Some(known_kind) = ProviderType::from_name(&kind) else {
         return Err(invalid(unknown_kind(&kind)));
     };
@@ -93,9 +96,6 @@ fn unknown_kind(kind: &str) -> String {
 }
 
 fn check_name(name: &str, kind: ProviderType) -> Result<(), String> {
-    if name.is_empty() {
-        return Err("its name is missing".to_owned());
-    }
     if name.chars().any(char::is_uppercase) {
         return Err("its name must be in lower case".to_owned());
     }

@@ -185,7 +185,7 @@ fn providers_that_cannot_be_are_told_what_is_wrong() {
     for (fields, part) in [
         ("type: InfrastructureProvider, url: /x", "its name is missing"),
         ("name: '', type: InfrastructureProvider, url: /x", "its name is missing"),
-        ("name: Mine, type: InfrastructureProvider, url: /x", "must be in lower case"),
+        ("name: Mine, type: InfrastructureProvider, url: /x", "providers[0] (InfrastructureProvider Mine) is not a provider: its name must be in lower case"),
         ("name: my_own, type: InfrastructureProvider, url: /x", "letters, digits, dashes and dots only"),
         ("name: -x, type: InfrastructureProvider, url: /x", "must begin and end with"),
         (
@@ -213,7 +213,7 @@ fn providers_that_cannot_be_are_told_what_is_wrong() {
         ("providers: words\n", "providers must be a list of providers, but is text"),
         ("providers: 1\n", "providers must be a list of providers, but is a number"),
         ("providers: [words]\n", "providers[0] must be a map, but is text"),
-        ("providers: [null]\n", "its type is missing"),
+        ("providers: [null]\n", "configuration: providers[0] is not a provider: its name is missing"),
     ] {
         let error = yaml(text, &[]).providers().unwrap_err().to_string();
         assert!(error.contains(part), "{text}: {error}");

@@ -7,7 +7,7 @@ mod scalar;
 use std::{borrow::Cow, collections::HashMap};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
+use granit_parser::{Event, Options, Parser, ScalarStyle, ScanError, Span, Tag};
 
 pub(crate) use scalar::timestamp;
 
@@ -36,8 +36,10 @@ pub(crate) struct YamlError {
 /// Reads the first document; a file without any is null.
 pub(crate) fn read(text: &str, duplicates: Duplicates) -> Result<Value, YamlError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let parser = Parser::new_from_str(text);
-    Reader { events: parser, duplicates, anchors: HashMap::new(), values: 0, line: 1 }.document()
+    let mut options = Options::default();
+    options.set_emit_comments(false);
+    let events = Parser::new_from_str_with_options(text, options);
+    Reader { events, duplicates, anchors: HashMap::new(), values: 0, line: 1 }.document()
 }
 
 struct Reader<P> {
@@ -179,12 +181,16 @@ impl<'a, P: Iterator<Item = Result<(Event<'a>, Span), ScanError>>> Reader<P> {
     }
 
     fn scalar(&self, text: &str, style: ScalarStyle, tag: Option<Cow<'_, Tag>>) -> Result<Value, YamlError> {
-        let tag = tag.map(|it| format!("{}{}", it.handle(), it.suffix()));
+        let tag = tag.map(|it| format!("{}{}", it.handle(), it.suffix())).filter(|it| it != "!");
         let typed = match tag.as_deref().map(|it| it.strip_prefix(CORE_SCHEMA)) {
-            // A tag of somebody's own says nothing about the type.
-            None | Some(None) if style == ScalarStyle::Plain => return Ok(scalar::resolve(text)),
+            None if style == ScalarStyle::Plain => return Ok(scalar::resolve(text)),
+            // What has a tag of somebody's own is text.
             None | Some(None | Some("str")) => return Ok(Value::Text(text.to_owned())),
             Some(Some("binary")) => return self.binary(text),
+            Some(Some("timestamp")) => match timestamp(text) {
+                Some(time) => return Ok(Value::Text(time)),
+                None => "timestamp",
+            },
             Some(Some(typed)) => typed,
         };
         let value = scalar::resolve(text);
@@ -192,8 +198,7 @@ impl<'a, P: Iterator<Item = Result<(Event<'a>, Span), ScanError>>> Reader<P> {
             ("int", value @ Value::Integer(_))
             | ("float", value @ Value::Float(_))
             | ("bool", value @ Value::Bool(_))
-            | ("null", value @ Value::Null)
-            | ("timestamp", value @ Value::Text(_)) => Ok(value),
+            | ("null", value @ Value::Null) => Ok(value),
             #[expect(clippy::cast_precision_loss, reason = "a float was asked for")]
             ("float", Value::Integer(it)) => Ok(Value::Float(it as f64)),
             _ => self.fail(format!("{text:?} is not of the type !!{typed}")),
