@@ -8,7 +8,6 @@ pub mod config;
 mod config_maps;
 mod environment;
 mod error;
-mod expand;
 mod latest;
 mod local;
 mod metadata;

@@ -8,7 +8,7 @@ use crate::{
     local::LATEST,
     metadata::{METADATA_FILE, Metadata, MetadataError},
     overrides::Overrides,
-    remote::Http,
+    remote::{Http, looks_like_web_page},
     source::{Found, Source},
     version::Version,
 };
@@ -64,6 +64,16 @@ pub enum RepositoryError {
         /// Why each one cannot.
         skipped: Vec<Skipped>,
     },
+    /// The address has one version only, and it is not the one that is wanted.
+    #[error("{url} is the address of {only} only{}", wanted_instead(.version.as_deref()))]
+    OtherVersion {
+        /// The repository.
+        url: String,
+        /// The tag or digest in its address.
+        only: String,
+        /// The version that was named.
+        version: Option<String>,
+    },
     /// A version, flavor or name that cannot be part of a file's name.
     #[error(
         "the {what} {text:?} cannot be part of a file name: it is empty, or has slashes or control characters"
@@ -107,6 +117,13 @@ pub enum RepositoryError {
     /// A metadata file that is no use.
     #[error(transparent)]
     Metadata(#[from] MetadataError),
+}
+
+fn wanted_instead(version: Option<&str>) -> String {
+    match version {
+        Some(version) => format!(", not of {version}"),
+        None => ", which is no version: name the version that it is".to_owned(),
+    }
 }
 
 fn reasons(skipped: &[Skipped]) -> String {
@@ -153,7 +170,9 @@ impl RepositoryError {
 impl Repository {
     /// The repository of a provider. Nothing is read yet, and no version looked up.
     pub fn open(provider: &Provider, config: &Config, http: &Http) -> Result<Self, RepositoryError> {
-        Self::new(provider.label(), &provider.url, &provider.default_components_file(), config, http)
+        let prefix = format!("{}-{}", provider.kind.prefix(), provider.name);
+        let default_file = provider.default_components_file();
+        Self::new(provider.label(), prefix, &provider.url, &default_file, config, http)
     }
 
     /// The repository of cert-manager, whose manifest takes the place of the components.
@@ -162,7 +181,8 @@ impl Repository {
         config: &Config,
         http: &Http,
     ) -> Result<Self, RepositoryError> {
-        Self::new(CertManager::LABEL.to_owned(), &cert_manager.url, "cert-manager.yaml", config, http)
+        let label = CertManager::LABEL.to_owned();
+        Self::new(label.clone(), label, &cert_manager.url, "cert-manager.yaml", config, http)
     }
 
     /// The repository of a provider whose releases are in ConfigMaps; no files replace them.
@@ -178,12 +198,13 @@ impl Repository {
 
     fn new(
         label: String,
+        prefix: String,
         url: &str,
         default_file: &str,
         config: &Config,
         http: &Http,
     ) -> Result<Self, RepositoryError> {
-        let source = Source::parse(url, &label, http)
+        let source = Source::parse(url, &label, prefix, http)
             .map_err(|source| RepositoryError::Fetch { label: label.clone(), source })?;
         let components_file = source.components_file().unwrap_or(default_file).to_owned();
         Ok(Self { label, url: url.to_owned(), components_file, source, overrides: config.overrides()? })
@@ -202,12 +223,23 @@ impl Repository {
     /// The version that is wanted: the named one, else the one in the repository's address, else the newest that
     /// can be used. Only the last takes any reading, and so does `latest`.
     pub async fn version(&self, wanted: Option<&str>) -> Result<Chosen, RepositoryError> {
-        match wanted.or_else(|| self.source.fixed_version()) {
-            Some(LATEST) | None => self.newest().await,
-            Some(version) => {
-                check_name("version", version)?;
-                Ok(Chosen { version: version.to_owned(), skipped: Vec::new() })
-            }
+        let version = match wanted.or_else(|| self.source.fixed_version()) {
+            Some(LATEST) | None => return self.newest().await,
+            Some(version) => version,
+        };
+        check_name("version", version)?;
+        let another = |only: &str| match (Version::parse(only), Version::parse(version)) {
+            (Ok(only), Ok(version)) => !only.is_same_release(&version),
+            // A digest does not say which version it is, and is none itself.
+            _ => only == version,
+        };
+        match self.source.only_version().filter(|it| another(it)) {
+            None => Ok(Chosen { version: version.to_owned(), skipped: Vec::new() }),
+            Some(only) => Err(RepositoryError::OtherVersion {
+                url: self.url.clone(),
+                only: only.to_owned(),
+                version: wanted.map(str::to_owned),
+            }),
         }
     }
 
@@ -294,8 +326,13 @@ impl Repository {
         let file = variant.map_or_else(|| format!("{prefix}.yaml"), |it| format!("{prefix}-{it}.yaml"));
         match self.file(version, &file).await {
             Err(RepositoryError::Fetch { source, .. }) if source.is_not_found() => {
-                // Where the whole version is missing, that is what is to be told.
-                let files = self.source.files(version).await.map_err(|source| self.failed(source))?;
+                let files = match self.source.files(version).await {
+                    // Where the whole version is missing, that is what is to be told.
+                    Err(error) if error.is_not_found() => return Err(self.failed(error)),
+                    // What else there is would only have been a help.
+                    Err(_) => None,
+                    Ok(files) => files,
+                };
                 Err(RepositoryError::NoSuchTemplate {
                     label: self.label.clone(),
                     version: version.to_owned(),
@@ -336,7 +373,7 @@ impl RepositoryError {
 impl File {
     fn new(name: &str, found: Found, is_override: bool) -> Result<Self, RepositoryError> {
         let Found { bytes, origin } = found;
-        if is_web_page(&bytes) {
+        if looks_like_web_page(&bytes) {
             return Err(RepositoryError::WebPage { origin });
         }
         let sha256 = hex(digest::digest(&digest::SHA256, &bytes).as_ref());
@@ -349,13 +386,6 @@ impl File {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|it| format!("{it:02x}")).collect()
-}
-
-/// Whether text begins as pages do; YAML of Kubernetes never begins with a tag.
-fn is_web_page(bytes: &[u8]) -> bool {
-    let start = String::from_utf8_lossy(bytes.get(..512).unwrap_or(bytes)).to_lowercase();
-    let start = start.trim_start_matches(|it: char| it.is_whitespace() || it == '\u{feff}');
-    ["<!doctype html", "<html", "<head", "<body", "<?xml", "<!--"].iter().any(|it| start.starts_with(it))
 }
 
 /// Parts of file names must not lead anywhere else.

@@ -2,10 +2,12 @@
 
 use std::{io, path::Path};
 
+use url::Url;
+
 use super::{ConfigError, dotenv};
 use crate::{
     environment::Environment,
-    remote::{Http, fetch_url},
+    remote::{Get, Http, looks_like_web_page},
     value::{Map, Value},
     yaml::{self, Duplicates},
 };
@@ -101,14 +103,21 @@ async fn open(path: &str) -> Result<Option<File>, ConfigError> {
     Ok(Some(File { origin: path.to_owned(), format, text }))
 }
 
+/// Configurations may hold secrets, so that they are not kept in the cache.
 async fn download(address: &str, http: &Http) -> Result<File, ConfigError> {
     let unreadable = |problem: String| ConfigError::Unreadable { origin: address.to_owned(), problem };
-    let bytes = fetch_url(http, address)
+    let url = Url::parse(address).map_err(|error| unreadable(error.to_string()))?;
+    let path = url.path().to_owned();
+    let get = Get::new(url, "the configuration file").plain_http(true);
+    let reply = http
+        .get(&get)
         .await
         .map_err(|source| ConfigError::Download { origin: address.to_owned(), source: Box::new(source) })?;
-    let text = String::from_utf8(bytes).map_err(|error| unreadable(error.to_string()))?;
-    let path = address.split(['?', '#']).next().unwrap_or_default();
-    let extension = Path::new(path).extension().and_then(|it| it.to_str());
+    if looks_like_web_page(&reply.body) {
+        return Err(unreadable("it is a web page, most likely to log in".to_owned()));
+    }
+    let text = String::from_utf8(reply.body).map_err(|error| unreadable(error.to_string()))?;
+    let extension = Path::new(&path).extension().and_then(|it| it.to_str());
     let format = extension.and_then(Format::from_extension).unwrap_or(Format::Yaml);
     Ok(File { origin: address.to_owned(), format, text })
 }

@@ -15,14 +15,15 @@ use std::{
 };
 
 use capstan_api::provider::ProviderType;
+use capstan_manifest::envsubst::expand;
 
 pub use cert_manager::CertManager;
 pub use file::Format;
 pub use images::ImageOverride;
 
 use crate::{
-    FetchError, environment::Environment, expand::expand, overrides::Overrides, provider::Provider,
-    remote::Http, value::Value,
+    FetchError, environment::Environment, overrides::Overrides, provider::Provider, remote::Http,
+    value::Value,
 };
 use variables::{Variables, environment_name};
 

@@ -185,7 +185,10 @@ fn providers_that_cannot_be_are_told_what_is_wrong() {
     for (fields, part) in [
         ("type: InfrastructureProvider, url: /x", "its name is missing"),
         ("name: '', type: InfrastructureProvider, url: /x", "its name is missing"),
-        ("name: Mine, type: InfrastructureProvider, url: /x", "providers[0] (InfrastructureProvider Mine) is not a provider: its name must be in lower case"),
+        (
+            "name: Mine, type: InfrastructureProvider, url: /x",
+            "providers[0] (InfrastructureProvider Mine) is not a provider: its name must be in lower case",
+        ),
         ("name: my_own, type: InfrastructureProvider, url: /x", "letters, digits, dashes and dots only"),
         ("name: -x, type: InfrastructureProvider, url: /x", "must begin and end with"),
         (

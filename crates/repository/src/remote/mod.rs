@@ -1,61 +1,34 @@
-//! Stand-in until the remote sources are there.
+//! Releases on the network: GitHub, GitLab, any https server, OCI registries.
+//!
+//! All of them go through one [`Http`], which keeps the manners: limits, retries, redirects, tokens that
+//! never leave the host they are for, checksums, and the cache on disk.
 
-use crate::FetchError;
+mod cache;
+mod cached;
+mod checksum;
+mod get;
+mod github;
+mod gitlab;
+mod http;
+mod https;
+mod link;
+mod oci;
+mod options;
+mod redirect;
+mod refusal;
+mod retry;
+mod source;
+mod sums;
+mod template;
 
-/// The shared HTTP client.
-#[derive(Clone, Debug, Default)]
-pub struct Http;
-
-/// A file, and what is known about it.
-#[derive(Debug)]
-pub struct Fetched {
-    /// The content.
-    pub bytes: Vec<u8>,
-    /// Where it came from.
-    pub url: String,
-}
-
-/// Any source on the network.
-#[derive(Debug)]
-pub struct Remote {
-    url: String,
-}
-
-fn absent<T>(what: &str) -> Result<T, FetchError> {
-    Err(FetchError::NotFound { what: what.to_owned(), available: Vec::new() })
-}
-
-/// Downloads a file.
-pub async fn fetch_url(_http: &Http, url: &str) -> Result<Vec<u8>, FetchError> {
-    std::future::ready(absent(url)).await
-}
-
-impl Remote {
-    /// Reads an address.
-    pub fn parse(url: &str) -> Result<Self, FetchError> {
-        match url.starts_with("https://") {
-            true => Ok(Self { url: url.to_owned() }),
-            false => Err(FetchError::InvalidUrl { url: url.to_owned(), reason: "no such source".to_owned() }),
-        }
-    }
-    /// The version that the address names.
-    pub fn version(&self) -> &str {
-        self.url.rsplit('/').nth(1).unwrap_or("latest")
-    }
-    /// The file that the address names.
-    pub fn file_name(&self) -> Option<&str> {
-        self.url.rsplit('/').next().filter(|it| it.contains('.'))
-    }
-    /// The versions.
-    pub async fn versions(&self, _http: &Http) -> Result<Vec<String>, FetchError> {
-        std::future::ready(absent(&self.url)).await
-    }
-    /// The names of files.
-    pub async fn files(&self, _http: &Http, _version: &str) -> Result<Option<Vec<String>>, FetchError> {
-        std::future::ready(Ok(None)).await
-    }
-    /// A file.
-    pub async fn fetch(&self, _http: &Http, _version: &str, name: &str) -> Result<Fetched, FetchError> {
-        std::future::ready(absent(name)).await
-    }
-}
+pub use cached::Fetched;
+pub use checksum::Sha256;
+pub(crate) use get::{Get, looks_like_web_page};
+pub use github::GitHub;
+pub use gitlab::GitLab;
+pub use http::Http;
+pub use https::HttpsRelease;
+pub use oci::{Credentials, Oci};
+pub use options::{DockerConfig, HttpOptions, Limits, Progress, Retry, Timeouts};
+pub use source::Remote;
+pub use template::fetch_url;

@@ -1,8 +1,14 @@
 //! Where the configuration file is looked for.
 
-use capstan_repository::{Config, ConfigError};
+use std::{
+    io::{Read, Write},
+    net::TcpListener,
+    thread,
+};
 
-use crate::folder::{Folder, http};
+use capstan_repository::{Config, ConfigError, Environment};
+
+use crate::folder::{Folder, client, http};
 
 async fn load(folder: &Folder, path: Option<&str>) -> Result<Config, ConfigError> {
     let mut environment = folder.environment();
@@ -79,4 +85,47 @@ async fn a_file_of_another_format_in_the_usual_places_is_not_passed_over() {
     folder.write("xdg/cluster-api/clusterctl.ini", "V=1").write("home/.cluster-api/clusterctl.yaml", "V: 2");
     let message = load(&folder, None).await.unwrap_err().to_string();
     assert!(message.contains("clusterctl.ini") && message.contains("ini is not a format"), "{message}");
+}
+
+/// Answers one request, and gives its address without the path.
+fn serve(status: &'static str, body: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        let (mut connection, _) = listener.accept().unwrap();
+        let _ = connection.read(&mut [0; 4096]).unwrap();
+        let length = body.len();
+        write!(
+            connection,
+            "HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+        )
+        .unwrap();
+    });
+    format!("http://{address}")
+}
+
+#[tokio::test]
+async fn a_file_may_be_on_a_server() {
+    let http = client(false);
+    for (status, path, body, expected) in [
+        ("200 OK", "/c.yaml", "V: 1.10", Ok("1.1")),
+        ("200 OK", "/c.toml?token=x", "V = '1.10'", Ok("1.10")),
+        ("200 OK", "/config", "{\"V\": \"json is yaml\"}", Ok("json is yaml")),
+        ("200 OK", "/c.yaml", "<!doctype html><html>Log in</html>", Err("it is a web page")),
+        ("200 OK", "/c.yaml", "a: 1\na: 2", Err("is malformed: line 2")),
+        ("404 Not Found", "/c.yaml", "", Err("cannot be downloaded: ")),
+    ] {
+        let address = format!("{}{path}", serve(status, body));
+        match (Config::load(Some(&address), &Environment::default(), &http).await, expected) {
+            (Ok(config), Ok(value)) => {
+                assert_eq!(config.variable("V").as_deref(), Some(value));
+                assert_eq!(config.origin(), Some(address.as_str()));
+            }
+            (Err(error), Err(part)) => {
+                let message = error.to_string();
+                assert!(message.contains(part) && message.contains(&address), "{message}");
+            }
+            (outcome, _) => panic!("{path} {body}: {outcome:?}"),
+        }
+    }
 }

@@ -129,7 +129,6 @@ async fn pages_and_bytes_are_not_components() {
         (&b"<!DOCTYPE html>\n<html>Sign in</html>"[..], Some("is a web page, not YAML")),
         (b"\n  <HTML><body>", Some("is a web page")),
         (b"\xef\xbb\xbf<html>", Some("is a web page")),
-        (b"<?xml version=\"1.0\"?><Error>AccessDenied</Error>", Some("is a web page")),
         (b"\xff\xfe\x00", Some("is not UTF-8 text: invalid utf-8")),
         (b"a: <html>\n", None),
         (b"", None),
@@ -161,15 +160,4 @@ async fn what_is_missing_is_told_with_what_is_there() {
     assert!(error.is_not_found() && error.to_string().contains("v1.1.0/metadata.yaml"), "{error}");
     let error = repository.components("v1.1.0").await.unwrap_err();
     assert!(!error.is_not_found() && error.to_string().contains("directory"), "{error}");
-}
-
-#[test]
-fn addresses_that_cannot_be_are_refused_at_once() {
-    let folder = Folder::new("addresses");
-    for (version, part) in
-        [("newest", "\"newest\" is not a semantic version"), ("..", "is not a semantic version")]
-    {
-        let error = folder.repository(version).err().unwrap().to_string();
-        assert!(error.contains(part) && error.contains("infrastructure-mine"), "{error}");
-    }
 }

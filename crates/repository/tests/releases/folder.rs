@@ -3,11 +3,14 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    sync::LazyLock,
 };
 
 use capstan_api::provider::ProviderType;
 use capstan_repository::{
-    Config, Environment, Provider, Repository, RepositoryError, config::Format, remote::Http,
+    Config, Environment, Provider, Repository, RepositoryError,
+    config::Format,
+    remote::{Http, HttpOptions},
 };
 
 /// A folder that is empty at first.
@@ -83,7 +86,16 @@ pub(crate) fn metadata(series: &str) -> String {
     text
 }
 
-/// A client that nothing here makes use of.
+/// A client that is not to use the network.
 pub(crate) fn http() -> Http {
-    Http::default()
+    // Reading the system's authorities takes a while.
+    static SHARED: LazyLock<Http> = LazyLock::new(|| client(true));
+    SHARED.clone()
+}
+
+/// A client that may or may not use the network.
+pub(crate) fn client(offline: bool) -> Http {
+    // Another test may have installed it first.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    Http::new(HttpOptions { offline, system_proxies: false, ..HttpOptions::default() }).unwrap()
 }
