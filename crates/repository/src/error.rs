@@ -231,7 +231,7 @@ fn of_expected(expected: Option<u64>) -> String {
 }
 
 fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |error: &&'a (dyn Error + 'static)| error.source())
+    std::iter::successors(Some(error), |error| (**error).source())
 }
 
 /// The cause that says most: the outer ones only repeat that a request failed.
