@@ -43,6 +43,8 @@ impl World {
                 longest_pause: Duration::ZERO,
             },
             extra_roots: vec![self.server.ca_pem().to_owned()],
+            // Reading those of the system takes longer than most stories.
+            system_roots: false,
             resolve: self.server.resolve(),
             system_proxies: false,
             go_proxy: Some("off".to_owned()),
