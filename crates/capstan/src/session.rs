@@ -9,7 +9,7 @@ use std::{
 use capstan_api::provider::ProviderType;
 use capstan_manifest::images;
 use capstan_repository::{
-    Chosen, Config, Environment, File, Os, Provider, ProviderArgument, Repository,
+    Chosen, Config, Environment, File, ImageOverride, Os, Provider, ProviderArgument, Repository,
     remote::{Credentials, DockerConfig, Http, HttpOptions, Progress},
 };
 
@@ -91,7 +91,13 @@ impl Session {
 
     /// What is replaced in the images of components.
     pub(crate) fn image_overrides(&self) -> Result<images::Overrides, CommandError> {
-        Ok(self.config.images()?.into_iter().collect())
+        let text = Option::unwrap_or_default;
+        let one = |it: ImageOverride| images::Override {
+            repository: text(it.repository),
+            name: text(it.name),
+            tag: text(it.tag),
+        };
+        Ok(self.config.images()?.into_iter().map(|(key, it)| (key, one(it))).collect())
     }
 }
 
@@ -129,7 +135,8 @@ fn connect(
         github_token: config.and_then(Config::github_token),
         gitlab_token: config.and_then(Config::gitlab_token),
         github_hosts: variable("GITHUB_HOSTS").iter().flat_map(|it| it.split(',')).map(str::to_owned).collect(),
-        oci_credentials: Credentials::from_variables(&variable),
+        oci_credentials: variable("OCI_USERNAME").zip(variable("OCI_PASSWORD"))
+            .map(|(username, password)| Credentials { username, password }),
         docker_config: docker_config(environment),
         go_proxy: variable("GOPROXY"),
         progress: Some(Arc::new(move |progress| tell(&progress, verbosity, printer))),

@@ -309,6 +309,13 @@ impl Repository {
         }
     }
 
+    /// The flavors of the cluster templates of a version; none where the source cannot list its files.
+    pub async fn flavors(&self, version: &str) -> Result<Vec<String>, RepositoryError> {
+        let files = self.source.files(version).await.map_err(|source| self.failed(source))?;
+        let is_flavor = |it: &String| *it != format!("{TEMPLATE}.yaml");
+        Ok(variants(&files.unwrap_or_default(), TEMPLATE).into_iter().filter(is_flavor).collect())
+    }
+
     /// The file of a ClusterClass.
     pub async fn cluster_class(&self, version: &str, name: &str) -> Result<File, RepositoryError> {
         check_name("ClusterClass name", name)?;

@@ -6,7 +6,8 @@ use crate::{cli::completion::CompletionArgs, complete, error::CommandError, prin
 
 pub(crate) fn run(args: &CompletionArgs, printer: Printer) -> Result<(), CommandError> {
     let shell = args.shell.as_str();
-    let Some(completer) = Shells::builtins().completer(shell) else {
+    let shells = Shells::builtins();
+    let Some(completer) = shells.completer(shell) else {
         return Err(CommandError::plain(format!("there is no completion for {shell}")));
     };
     let name = program::name();

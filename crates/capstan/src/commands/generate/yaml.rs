@@ -1,6 +1,6 @@
 //! `capstan generate yaml`.
 
-use capstan_manifest::{envsubst::Template, text, yaml};
+use capstan_manifest::{envsubst::Template, text};
 use serde_json::json;
 
 use super::{source, unusable};
