@@ -4,8 +4,9 @@
 //! without `omitempty`, drops empty values of fields with it, and writes quantities, times and bytes in one
 //! canonical form. Users compare files byte by byte, so ours come out the same way.
 //!
-//! Two differences are meant: fields that the structs do not know are kept, and numbers that do not fit are an
-//! error where Go cuts them off silently.
+//! Some differences are meant: fields that the structs do not know are kept; numbers that do not fit and `items` that
+//! are no schema are errors, where Go cuts off the one and drops the other; `items: []` is left out, where Go writes
+//! null; and quantities beyond `E` keep their size.
 
 mod quantity;
 mod shape;

@@ -1,7 +1,5 @@
 //! What holds for all components, whatever is in the file.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
-
 use capstan_manifest::components::{self, Components, ComponentsError, Options};
 use capstan_manifest::images::Overrides;
 use capstan_manifest::template;
