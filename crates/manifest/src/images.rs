@@ -166,15 +166,15 @@ fn is_digest(text: &str) -> bool {
     hash.len() == length && hash.bytes().all(is_hash)
 }
 
-/// What is replaced in an image; parts that are missing or empty replace nothing.
+/// What is replaced in an image; empty parts replace nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Override {
     /// Comes in place of everything before the last `/`.
-    pub repository: Option<String>,
+    pub repository: String,
     /// Comes in place of the last part of the path.
-    pub name: Option<String>,
+    pub name: String,
     /// Comes in place of the tag.
-    pub tag: Option<String>,
+    pub tag: String,
 }
 
 /// Image overrides of a configuration file, by what they are for: `all`, a component (`infrastructure-aws`,
@@ -209,11 +209,15 @@ impl Overrides {
 
 impl Override {
     fn apply(&self, reference: &mut Reference) {
-        let given = |part: &Option<String>| part.clone().filter(|part| !part.is_empty());
-        if let Some(repository) = given(&self.repository) {
-            repository.strip_suffix('/').unwrap_or(&repository).clone_into(&mut reference.repository);
+        if !self.repository.is_empty() {
+            let repository = self.repository.strip_suffix('/').unwrap_or(&self.repository);
+            repository.clone_into(&mut reference.repository);
         }
-        reference.name = given(&self.name).unwrap_or_else(|| std::mem::take(&mut reference.name));
-        reference.tag = given(&self.tag).or_else(|| reference.tag.take());
+        if !self.name.is_empty() {
+            reference.name.clone_from(&self.name);
+        }
+        if !self.tag.is_empty() {
+            reference.tag = Some(self.tag.clone());
+        }
     }
 }

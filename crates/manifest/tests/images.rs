@@ -39,7 +39,7 @@ fn errors_say_what_to_write() {
 
 fn overrides(entries: &[(&str, [&str; 3])]) -> Overrides {
     let read = |(key, parts): &(&str, [&str; 3])| {
-        let [repository, name, tag] = parts.map(|part| Some(part.to_owned()));
+        let [repository, name, tag] = parts.map(str::to_owned);
         ((*key).to_owned(), Override { repository, name, tag })
     };
     entries.iter().map(read).collect()

@@ -86,8 +86,8 @@ fn comes_out_as_from_clusterctl() {
 
 #[test]
 fn comes_out_as_from_clusterctl_with_other_images_elsewhere() {
-    let all = Override { repository: Some("mirror.local/all/".to_owned()), ..Override::default() };
-    let agent = Override { tag: Some("v9".to_owned()), ..Override::default() };
+    let all = Override { repository: "mirror.local/all/".to_owned(), ..Override::default() };
+    let agent = Override { tag: "v9".to_owned(), ..Override::default() };
     let keys = ["all".to_owned(), "Infrastructure-Made-Up/agent".to_owned()];
     let images: Overrides = keys.into_iter().zip([all, agent]).collect();
     let target_namespace = Some("elsewhere-system");
