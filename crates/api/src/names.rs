@@ -9,6 +9,9 @@ pub const BOOTSTRAP_GROUP: &str = "bootstrap.cluster.x-k8s.io";
 /// The API group of the control plane kinds.
 pub const CONTROL_PLANE_GROUP: &str = "controlplane.cluster.x-k8s.io";
 
+/// The API group of the inventory of providers, and of their metadata.yaml.
+pub const CLUSTERCTL_GROUP: &str = "clusterctl.cluster.x-k8s.io";
+
 /// The value of [`label::PROVIDER`] on the core provider's components.
 pub const CORE_PROVIDER: &str = "cluster-api";
 

@@ -113,6 +113,14 @@ pub enum ComponentsError {
 }
 
 impl ComponentsError {
+    /// What to do about it, where the error itself does not say it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::NoTargetNamespace => Some("name one by --target-namespace".to_owned()),
+            _ => None,
+        }
+    }
+
     /// The document that is to blame, if one is.
     pub fn document(&self) -> Option<usize> {
         match self {
