@@ -156,7 +156,7 @@ fn users_replace_and_add_providers() {
         (format!("providers: [{}]", mine("my.own")), "my.own", "/r/my.own", 65),
         (format!("providers: {}", mine("mine")), "mine", "/r/mine", 65),
         (format!("PROVIDERS: [{}]", mine("mine")), "mine", "/r/mine", 65),
-        (format!("providers: [{{NAME: mine, Type: InfrastructureProvider, Url: /x}}]"), "mine", "/x", 65),
+        ("providers: [{NAME: mine, Type: InfrastructureProvider, Url: /x}]".to_owned(), "mine", "/x", 65),
         (format!("providers: [{{name: 123, {INFRASTRUCTURE}, url: /x}}]"), "123", "/x", 65),
         (
             format!("providers: [{}, {{name: mine, {INFRASTRUCTURE}, url: /second}}]", mine("mine")),

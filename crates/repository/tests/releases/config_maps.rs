@@ -15,7 +15,7 @@ fn config_map(name: &str, series: &str) -> ConfigMap {
     .unwrap()
 }
 
-fn repository(config_maps: Vec<ConfigMap>) -> Repository {
+fn repository(config_maps: &[ConfigMap]) -> Repository {
     let provider =
         Provider { name: "mine".to_owned(), kind: ProviderType::Infrastructure, url: String::new() };
     Repository::in_config_maps(&provider, ConfigMaps::judge(config_maps, "ConfigMaps of mine").unwrap())
@@ -23,7 +23,7 @@ fn repository(config_maps: Vec<ConfigMap>) -> Repository {
 
 #[tokio::test]
 async fn several_versions_are_a_repository() {
-    let repository = repository(vec![
+    let repository = repository(&[
         config_map("v1.14.0-rc.0", "1.14=v1beta2"),
         config_map("v1.12.0", "1.12=v1beta2"),
         config_map("v1.13.0", "1.13=v1beta2"),
@@ -42,7 +42,7 @@ async fn several_versions_are_a_repository() {
 
 #[tokio::test]
 async fn what_is_not_there_is_told_with_what_is() {
-    let repository = repository(vec![config_map("v1.12.0", "1.12=v1beta2")]);
+    let repository = repository(&[config_map("v1.12.0", "1.12=v1beta2")]);
     let error = repository.components("v1.13.0").await.unwrap_err();
     assert!(
         error.is_not_found() && error.to_string().contains("of v1.13.0 in the ConfigMaps of mine"),
