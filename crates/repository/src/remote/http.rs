@@ -213,7 +213,9 @@ fn build_client(options: &HttpOptions) -> Result<Client, FetchError> {
     for pem in &options.extra_roots {
         roots.extend(Certificate::from_pem_bundle(pem.as_bytes()).map_err(setup_failure)?);
     }
-    builder.tls_certs_merge(roots).build().map_err(setup_failure)
+    let builder =
+        if options.system_roots { builder.tls_certs_merge(roots) } else { builder.tls_certs_only(roots) };
+    builder.build().map_err(setup_failure)
 }
 
 fn setup_failure(error: reqwest::Error) -> FetchError {

@@ -150,7 +150,9 @@ pub struct HttpOptions {
     pub docker_config: Option<DockerConfig>,
     /// The value of `GOPROXY`; the public proxy without it.
     pub go_proxy: Option<String>,
-    /// Further authorities in PEM, beside those of the system.
+    /// Whether the authorities of the system are trusted (`SSL_CERT_FILE` on Linux, if it is set).
+    pub system_roots: bool,
+    /// Further authorities in PEM.
     pub extra_roots: Vec<String>,
     /// Where names lead instead of where DNS says; a URL's own port still wins over the address's.
     pub resolve: Vec<(String, SocketAddr)>,
@@ -177,6 +179,7 @@ impl Default for HttpOptions {
             oci_credentials: None,
             docker_config: None,
             go_proxy: None,
+            system_roots: true,
             extra_roots: Vec::new(),
             resolve: Vec::new(),
             system_proxies: true,
