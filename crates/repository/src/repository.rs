@@ -249,7 +249,7 @@ impl Repository {
         while let Some(version) = search.next() {
             let judged = match self.metadata(version.as_str()).await {
                 Ok(metadata) => Ok(metadata),
-                Err(error) if error.speaks_of_the_release() => Err(error.to_string()),
+                Err(error) if self.is_at_fault_alone(&error) => Err(error.to_string()),
                 // A network that fails must not make an old version look like the newest.
                 Err(error) => return Err(error),
             };
@@ -266,6 +266,16 @@ impl Repository {
                 url: self.url.clone(),
                 skipped: with_own(skipped),
             }),
+        }
+    }
+
+    /// Whether the release itself is at fault, so that another one may do.
+    fn is_at_fault_alone(&self, error: &RepositoryError) -> bool {
+        use RepositoryError::{Fetch, Metadata, NotText, WebPage};
+        match error {
+            Fetch { .. } => error.is_not_found() || matches!(self.source, Source::Local(_)),
+            Metadata(_) | WebPage { .. } | NotText { .. } => true,
+            _ => false,
         }
     }
 
@@ -358,13 +368,6 @@ impl Repository {
 
     fn failed(&self, source: FetchError) -> RepositoryError {
         RepositoryError::Fetch { label: self.label.clone(), source }
-    }
-}
-
-impl RepositoryError {
-    /// Whether the release itself is at fault, so that another one may do.
-    fn speaks_of_the_release(&self) -> bool {
-        self.is_not_found() || matches!(self, Self::Metadata(_) | Self::WebPage { .. } | Self::NotText { .. })
     }
 }
 

@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// All that a variable's value can come from.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(super) struct Variables {
     set: BTreeMap<String, String>,
     pub(super) environment: Environment,
@@ -16,7 +16,7 @@ pub(super) struct Variables {
     file: BTreeMap<String, Entry>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct Entry {
     key: String,
     value: Value,
