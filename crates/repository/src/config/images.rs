@@ -23,7 +23,7 @@ pub(super) fn read(
     variables: &Variables,
 ) -> Result<(BTreeMap<String, ImageOverride>, Vec<String>), ConfigError> {
     super::refuse_environment(variables, KEY)?;
-    let entries = match variables.from_file(KEY) {
+    let entries = match variables.in_file(KEY) {
         None | Some(Value::Null) => return Ok(Default::default()),
         Some(Value::List(items)) if items.is_empty() => return Ok(Default::default()),
         Some(Value::Map(entries)) => entries,

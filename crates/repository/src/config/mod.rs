@@ -11,6 +11,7 @@ mod variables;
 
 use std::{
     collections::BTreeMap,
+    fmt,
     path::{Path, PathBuf},
 };
 
@@ -30,11 +31,21 @@ use variables::{Variables, environment_name};
 const OVERRIDES_FOLDER: &str = "overridesFolder";
 
 /// What the configuration file, the environment and flags say.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Config {
     variables: Variables,
     origin: Option<String>,
     warnings: Vec<String>,
+}
+
+/// Values may be secrets and must not reach a log.
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Config")
+            .field("origin", &self.origin)
+            .field("warnings", &self.warnings)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A configuration that cannot be used.

@@ -48,6 +48,11 @@ impl Http {
     /// Sends a request until it succeeds or cannot; every answer but success and "unchanged" is an error.
     pub(crate) async fn get(&self, get: &Get) -> Result<Reply, FetchError> {
         let reply = self.exchange(get).await?;
+        self.settle(get, reply)
+    }
+
+    /// Tells success from refusal.
+    pub(crate) fn settle(&self, get: &Get, reply: Reply) -> Result<Reply, FetchError> {
         if reply.status.is_success() || reply.is_unchanged() {
             return Ok(reply);
         }
@@ -60,7 +65,7 @@ impl Http {
             return Err(FetchError::Offline { what: get.what.clone() });
         }
         let total = self.options.timeouts.total;
-        match tokio::time::timeout(total, self.attempt_until_final(get)).await {
+        match tokio::time::timeout(total, Box::pin(self.attempt_until_final(get))).await {
             Ok(outcome) => outcome,
             Err(_) => Err(FetchError::TimedOut { url: get.shown(), after: total }),
         }
@@ -172,6 +177,11 @@ impl Http {
         }
     }
 
+    /// Forgets what was listed, so that new versions are seen: for processes that live long.
+    pub fn forget_listings(&self) {
+        self.listings.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     pub(crate) fn report(&self, progress: Progress<'_>) {
         if let Some(listener) = &self.options.progress {
             listener(progress);
@@ -211,14 +221,14 @@ fn build_client(options: &HttpOptions) -> Result<Client, FetchError> {
     }
     let mut roots = Vec::new();
     for pem in &options.extra_roots {
-        roots.extend(Certificate::from_pem_bundle(pem.as_bytes()).map_err(setup_failure)?);
+        roots.extend(Certificate::from_pem_bundle(pem.as_bytes()).map_err(|error| setup_failure(&error))?);
     }
     let builder =
         if options.system_roots { builder.tls_certs_merge(roots) } else { builder.tls_certs_only(roots) };
-    builder.build().map_err(setup_failure)
+    builder.build().map_err(|error| setup_failure(&error))
 }
 
-fn setup_failure(error: reqwest::Error) -> FetchError {
+fn setup_failure(error: &reqwest::Error) -> FetchError {
     use std::error::Error;
     let reason = error.source().map_or_else(|| error.to_string(), ToString::to_string);
     FetchError::Client { reason }

@@ -106,14 +106,9 @@ fn anchors_and_merge_keys_are_followed_and_explicit_keys_win() {
 
 #[test]
 fn what_cannot_be_read_is_told_with_its_line() {
-    let bomb = {
-        let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
-        for level in 1..9 {
-            let before = format!("*a{}", level - 1);
-            text += &format!("a{level}: &a{level} [{}]\n", vec![before; 10].join(", "));
-        }
-        text
-    };
+    let level = |it: usize| format!("a{it}: &a{it} [{}]", vec![format!("*a{}", it - 1); 10].join(", "));
+    let levels: Vec<_> = (1..9).map(level).collect();
+    let bomb = format!("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n{}\n", levels.join("\n"));
     let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
     for (yaml, line, part) in [
         ("a: 1\nb: 2\na: 3\n", 3, "\"a\" is there twice"),

@@ -76,14 +76,16 @@ impl Folder {
 
 /// `1.0=v1beta2 1.1=v1beta1` as a metadata file.
 pub(crate) fn metadata(series: &str) -> String {
-    let mut text =
-        "apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\nkind: Metadata\nreleaseSeries:\n".to_owned();
-    for one in series.split(' ') {
+    let entry = |one: &str| {
         let (numbers, contract) = one.split_once('=').unwrap();
         let (major, minor) = numbers.split_once('.').unwrap();
-        text += &format!("- {{major: {major}, minor: {minor}, contract: {contract}}}\n");
-    }
-    text
+        format!("{{major: {major}, minor: {minor}, contract: {contract}}}")
+    };
+    let entries: Vec<_> = series.split(' ').map(entry).collect();
+    format!(
+        "apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\nkind: Metadata\nreleaseSeries: [{}]\n",
+        entries.join(", ")
+    )
 }
 
 /// A client that is not to use the network.

@@ -111,6 +111,9 @@ async fn a_listing_is_asked_for_once_a_process() {
         source().files(&http.clone(), "v1.0.0").await.unwrap();
     }
     assert_eq!(world.server.requests().len(), 2);
+    http.forget_listings();
+    source().versions(&http).await.unwrap();
+    assert_eq!(world.server.requests().len(), 3, "unless it is to be forgotten");
 }
 
 #[tokio::test]

@@ -35,7 +35,7 @@ impl World {
             timeouts: Timeouts {
                 connect: Duration::from_secs(20),
                 idle: Duration::from_secs(20),
-                total: Duration::from_secs(60),
+                total: Duration::from_mins(1),
             },
             retry: Retry {
                 attempts: u32::try_from(ATTEMPTS).unwrap(),

@@ -18,14 +18,14 @@ const TOKEN_USER: &str = "00000000-0000-0000-0000-000000000000";
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Config {
-    auths: BTreeMap<String, Auth>,
+    auths: BTreeMap<String, Login>,
     cred_helpers: BTreeMap<String, String>,
     creds_store: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Auth {
+struct Login {
     auth: String,
     username: String,
     password: String,
@@ -55,21 +55,21 @@ pub(super) async fn find(config: &DockerConfig, registry: &str) -> Result<Option
 }
 
 fn stored(config: &Config, registry: &str) -> Result<Option<Credentials>, FetchError> {
-    let Some((_, auth)) = config.auths.iter().find(|(key, _)| host_of(key) == host_of(registry)) else {
+    let Some((_, login)) = config.auths.iter().find(|(key, _)| host_of(key) == host_of(registry)) else {
         return Ok(None);
     };
-    let (mut username, mut password) = (auth.username.clone(), auth.password.clone());
-    if !auth.auth.is_empty() {
+    let (mut username, mut password) = (login.username.clone(), login.password.clone());
+    if !login.auth.is_empty() {
         let pair =
-            BASE64_STANDARD.decode(auth.auth.trim()).ok().and_then(|pair| String::from_utf8(pair).ok());
+            BASE64_STANDARD.decode(login.auth.trim()).ok().and_then(|pair| String::from_utf8(pair).ok());
         let pair = pair.as_deref().and_then(|pair| pair.split_once(':'));
         let (user, secret) = pair.ok_or_else(|| {
             failure(registry, "docker's config.json: auth is not user:password in base64".to_owned())
         })?;
         (username, password) = (user.to_owned(), secret.trim_end_matches('\0').to_owned());
     }
-    if !auth.identitytoken.is_empty() {
-        (username, password) = (TOKEN_USER.to_owned(), auth.identitytoken.clone());
+    if !login.identitytoken.is_empty() {
+        (username, password) = (TOKEN_USER.to_owned(), login.identitytoken.clone());
     }
     Ok((!username.is_empty()).then_some(Credentials { username, password }))
 }

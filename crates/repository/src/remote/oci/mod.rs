@@ -15,7 +15,7 @@ use serde::Deserialize;
 use self::manifest::{Artifact, Descriptor, MANIFEST_TYPES, Manifest};
 use self::reference::Reference;
 use super::cache::Key;
-use super::cached::{Answer, Download, Fetched, Listing};
+use super::cached::{Answer, Download, Fetched, Listing, next_request};
 use super::get::{Get, read_json};
 use super::http::Http;
 use crate::FetchError;
@@ -73,7 +73,7 @@ impl Oci {
         for _ in 0..MOST_PAGES {
             let (url, page) = self.tag_page(http, &path).await?;
             tags.extend(read_json::<Tags>(&url, &page.bytes)?.tags.into_iter().flatten());
-            let next = http.next_request(&Get::new(url, ""), &page)?;
+            let next = next_request(&Get::new(url, ""), &page)?;
             match next.as_ref().and_then(|next| next.url.query()) {
                 Some(query) => path = format!("tags/list?{query}"),
                 None => return Ok(tags),
