@@ -9,7 +9,7 @@ use std::{
 use capstan_api::provider::ProviderType;
 use capstan_manifest::images;
 use capstan_repository::{
-    Chosen, Config, Environment, File, ImageOverride, Os, Provider, ProviderArgument, Repository,
+    Chosen, Config, Environment, File, Os, Provider, ProviderArgument, Repository,
     remote::{Credentials, DockerConfig, Http, HttpOptions, Progress},
 };
 
@@ -91,13 +91,7 @@ impl Session {
 
     /// What is replaced in the images of components.
     pub(crate) fn image_overrides(&self) -> Result<images::Overrides, CommandError> {
-        let text = Option::unwrap_or_default;
-        let one = |it: ImageOverride| images::Override {
-            repository: text(it.repository),
-            name: text(it.name),
-            tag: text(it.tag),
-        };
-        Ok(self.config.images()?.into_iter().map(|(key, it)| (key, one(it))).collect())
+        Ok(self.config.images()?)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{ConfigError, fields::Fields, variables::Variables};
-use crate::value::Value;
+use super::value::Value;
 
 pub(super) const KEY: &str = "cert-manager";
 const DEFAULT_VERSION: &str = "v1.21.1";

@@ -7,7 +7,9 @@ mod fields;
 mod file;
 mod images;
 mod providers;
+pub(crate) mod value;
 mod variables;
+mod yaml;
 
 use std::{
     collections::BTreeMap,
@@ -16,15 +18,14 @@ use std::{
 };
 
 use capstan_api::provider::ProviderType;
-use capstan_manifest::envsubst::expand;
+use capstan_manifest::{envsubst::expand, images::Overrides as ImageOverrides};
 
 pub use cert_manager::CertManager;
 pub use file::Format;
-pub use images::ImageOverride;
 
 use crate::{
     FetchError, environment::Environment, overrides::Overrides, provider::Provider, remote::Http,
-    value::Value,
+    config::value::Value,
 };
 use variables::{Variables, environment_name};
 
@@ -212,7 +213,7 @@ impl Config {
         Ok(Self::new(entries, Some(file.origin.clone()), environment))
     }
 
-    fn new(entries: crate::value::Map, origin: Option<String>, environment: &Environment) -> Self {
+    fn new(entries: value::Map, origin: Option<String>, environment: &Environment) -> Self {
         let (variables, mut warnings) = Variables::new(entries, environment.clone());
         let settings = [providers::KEY, images::KEY, cert_manager::KEY];
         warnings.extend(variables.composite_keys(&settings));
@@ -257,7 +258,7 @@ impl Config {
     }
 
     /// What replaces parts of images' names: by `all`, component, or `component/image`.
-    pub fn images(&self) -> Result<BTreeMap<String, ImageOverride>, ConfigError> {
+    pub fn images(&self) -> Result<ImageOverrides, ConfigError> {
         images::read(&self.variables).map(|it| it.0)
     }
 

@@ -1,11 +1,11 @@
 //! The list of providers: those that are built in, and those of the configuration file.
 
-use capstan_api::{names::CORE_PROVIDER, provider::ProviderType};
+use capstan_api::{admission::rules::is_dns_subdomain, names::CORE_PROVIDER, provider::ProviderType};
 
 use super::{ConfigError, built_in, fields::Fields, variables::Variables};
 use crate::{
-    provider::{Provider, is_dns_subdomain},
-    value::Value,
+    provider::Provider,
+    config::value::Value,
 };
 
 pub(super) const KEY: &str = "providers";

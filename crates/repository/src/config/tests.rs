@@ -323,12 +323,15 @@ fn what_is_most_likely_a_mistake_is_warned_of() {
 fn image_overrides_are_read_whatever_their_case() {
     let text = "images:\n  ALL: {Repository: r, TAG: 1.10}\n  Infrastructure-AWS/Manager: {name: n, repository: ''}\n  cert-manager:\n";
     let images = yaml(text, &[]).images().unwrap();
-    let some = |it: &str| Some(it.to_owned());
-    assert_eq!(images["all"], ImageOverride { repository: some("r"), name: None, tag: some("1.1") });
-    assert_eq!(images["infrastructure-aws/manager"], ImageOverride { name: some("n"), ..Default::default() });
-    assert_eq!(images["cert-manager"], ImageOverride::default());
+    for (component, image, expected) in [
+        ("infrastructure-aws", "x.io/y/manager:v1", "r/n:1.1"),
+        ("infrastructure-aws", "x.io/y/other:v1", "r/other:1.1"),
+        ("cert-manager", "x.io/y/manager:v1", "r/manager:1.1"),
+    ] {
+        assert_eq!(images.apply(component, image).unwrap(), expected);
+    }
     for text in ["", "images:\n", "images: []\n", "images: {}\n"] {
-        assert!(yaml(text, &[]).images().unwrap().is_empty(), "{text:?}");
+        assert!(yaml(text, &[]).images().unwrap() == Overrides::default(), "{text:?}");
     }
     for (text, part) in [
         ("images: x\n", "images must be a map of overrides, but is text"),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     environment::{Environment, Os},
-    value::{Map, Value},
+    config::value::{Map, Value},
 };
 
 /// All that a variable's value can come from.

@@ -1,6 +1,6 @@
 //! What a plain scalar means to `go.yaml.in/yaml/v3`, which viper reads with.
 
-use crate::value::Value;
+use crate::config::value::Value;
 
 /// The meaning of a plain scalar.
 pub(super) fn resolve(text: &str) -> Value {
