@@ -115,7 +115,7 @@ async fn a_silent_server_is_left() {
     let error = fetch(&http).await.unwrap_err();
     assert!(matches!(error, FetchError::TimedOut { .. }), "{error:?}");
     assert!(error.to_string().ends_with("gave no answer within 0.05 s"), "{error}");
-    assert_eq!(world.reports("Retrying"), ATTEMPTS - 1);
+    assert_eq!(world.reports(&format!("Retrying {{ url: {ADDRESS:?}")), ATTEMPTS - 1);
 }
 
 #[tokio::test]

@@ -154,6 +154,14 @@ async fn a_tag_without_release_says_so() {
 }
 
 #[tokio::test]
+async fn a_missing_release_is_missing_even_if_its_tag_cannot_be_asked_about() {
+    let world = world().await;
+    world.server.inject("/git/ref/", usize::MAX, Fault::RateLimit { reset: NOW });
+    let error = source().file(&with_token(&world, "t"), "v1.2.0", "metadata.yaml").await.unwrap_err();
+    assert!(error.is_not_found(), "{error:?}");
+}
+
+#[tokio::test]
 async fn a_missing_asset_says_what_there_is() {
     let world = world().await;
     let error = source().file(&world.http(), "v1.0.0", "nothing.yaml").await.unwrap_err();

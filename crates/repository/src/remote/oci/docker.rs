@@ -95,9 +95,13 @@ fn ask_helper(name: &str, registry: &str) -> Result<Option<Credentials>, FetchEr
     if !name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) {
         return Err(failure(registry, format!("{name:?} is not the name of a credential helper")));
     }
-    let program = format!("docker-credential-{name}");
+    run_helper(&format!("docker-credential-{name}"), registry)
+}
+
+/// Helpers read the server's name and answer in JSON, or fail with a sentence on their standard output.
+fn run_helper(program: &str, registry: &str) -> Result<Option<Credentials>, FetchError> {
     let explain = |error: &dyn std::fmt::Display| failure(registry, format!("{program}: {error}"));
-    let mut child = Command::new(&program)
+    let mut child = Command::new(program)
         .arg("get")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -165,5 +169,35 @@ mod tests {
             (Some("ecr"), Some("desktop"))
         );
         assert!(ask_helper("../evil", "a.io").unwrap_err().to_string().contains("not the name"));
+    }
+    #[cfg(unix)]
+    #[test]
+    fn helpers_are_told_the_server_and_answer_in_json() {
+        use std::os::unix::fs::PermissionsExt;
+        let path = std::env::temp_dir().join(format!("docker-credential-capstan-{}", std::process::id()));
+        let script = r#"#!/bin/sh
+[ "$1" = get ] || exit 2
+read -r server
+case "$server" in
+  known.io) printf '{"ServerURL":"known.io","Username":"u","Secret":"p"}' ;;
+  token.io) printf '{"Username":"<token>","Secret":"t"}' ;;
+  https://index.docker.io/v1/) printf '{"Username":"docker","Secret":"d"}' ;;
+  broken.io) printf 'no keychain'; exit 1 ;;
+  *) printf 'credentials not found in native keychain'; exit 1 ;;
+esac
+"#;
+        std::fs::write(&path, script).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let ask = |registry: &str| {
+            let found = run_helper(path.to_str().unwrap(), registry)?;
+            Ok::<_, FetchError>(found.map(|credentials| (credentials.username, credentials.password)))
+        };
+        let pair = |user: &str, secret: &str| Some((user.to_owned(), secret.to_owned()));
+        assert_eq!(ask("known.io").unwrap(), pair("u", "p"));
+        assert_eq!(ask("token.io").unwrap(), pair(TOKEN_USER, "t"));
+        assert_eq!(ask("docker.io").unwrap(), pair("docker", "d"));
+        assert_eq!(ask("other.io").unwrap(), None);
+        assert!(ask("broken.io").unwrap_err().to_string().ends_with("no keychain"));
+        std::fs::remove_file(&path).unwrap();
     }
 }
