@@ -331,7 +331,7 @@ fn image_overrides_are_read_whatever_their_case() {
         assert_eq!(images.apply(component, image).unwrap(), expected);
     }
     for text in ["", "images:\n", "images: []\n", "images: {}\n"] {
-        assert!(yaml(text, &[]).images().unwrap() == Overrides::default(), "{text:?}");
+        assert!(yaml(text, &[]).images().unwrap() == ImageOverrides::default(), "{text:?}");
     }
     for (text, part) in [
         ("images: x\n", "images must be a map of overrides, but is text"),
