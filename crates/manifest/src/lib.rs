@@ -1,5 +1,9 @@
-//! Manifests as text: YAML as Go reads and writes it.
+//! Manifests as text: YAML as Go reads and writes it, and the variables in it.
 //!
 //! Everything here is a function over values and text; nothing is read from or written to anywhere.
 
+pub mod envsubst;
+mod place;
 pub mod yaml;
+
+pub use place::Place;
