@@ -1,9 +1,13 @@
 //! The command line: every flag in one place.
 
+mod lint;
+
 use std::{path::PathBuf, time::Duration};
 
 use capstan_runtime::options::{ManagerOptions, parse_duration};
 use clap::{ArgAction, ArgGroup, Args, Parser, Subcommand, ValueEnum};
+
+pub(crate) use lint::{Lint, LintArgs, LintFiles};
 
 /// A Cluster API management plane: the CLI, the core provider and a reference infrastructure provider in one binary.
 #[derive(Debug, Parser)]
@@ -36,6 +40,12 @@ pub(crate) enum Command {
     /// Each finding names the rule, what was seen, how to repair it, and the paragraph of the contract. The command
     /// fails where a rule is broken that a provider must keep.
     Conformance(ConformanceArgs),
+
+    /// Check the files of a provider's release as their author wrote them
+    ///
+    /// Each finding names the rule, the file, line and column, what was seen and how to repair it. The command fails
+    /// where a rule is broken that must be kept.
+    Lint(LintArgs),
 
     /// Print the version of this binary
     Version(VersionArgs),

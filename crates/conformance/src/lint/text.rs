@@ -1,6 +1,7 @@
 //! The text of a file: its variables, its objects, and the way from an object back to a line.
 
 use capstan_manifest::{
+    self as manifest,
     envsubst::Template,
     yaml::{self, Document},
 };
@@ -34,7 +35,7 @@ pub(super) struct Unreadable {
     rule: &'static Rule,
     place: Place,
     seen: String,
-    repair: &'static str,
+    repair: String,
 }
 
 impl<'a> Text<'a> {
@@ -43,9 +44,9 @@ impl<'a> Text<'a> {
         let source = given.file.text.as_str();
         let template = Template::parse(source).map_err(|error| Unreadable {
             rule: &V1,
-            place: place_in(&given.file.name, error.place()),
-            seen: error.problem().to_string(),
-            repair: "write ${VAR} or ${VAR:=default}; two dollars ($$) stand for one that begins no variable",
+            place: place_in(&given.file.name, error.place),
+            seen: format!("{}: {}", error.expression, error.problem),
+            repair: error.hint().unwrap_or_else(|| "write ${VAR} or ${VAR:=default}".to_owned()),
         })?;
         let uses = uses(source);
         let (filled, documents) = read_filled(given, &uses, fixed)?;
@@ -86,29 +87,33 @@ impl<'a> Text<'a> {
             Spot::Place(place) => Some(place.clone()),
             Spot::Offset(offset) => Some(place_in(&file.name, place_of(&file.text, *offset))),
             Spot::Object { document, pointer } => {
-                let place = locate(&self.filled.text, *document, pointer)?;
+                let begins = self.documents.get(*document)?.line;
+                let place = locate(&self.filled.text, begins, pointer)?;
                 Some(place_in(&file.name, self.filled.source_place(&file.text, place)))
             }
             Spot::Metadata(pointer) => {
                 let metadata = self.given.folder.as_ref()?.metadata.as_ref()?;
-                Some(place_in(&metadata.name, locate(&metadata.text, 0, pointer)?))
+                Some(place_in(&metadata.name, locate(&metadata.text, 1, pointer)?))
             }
         }
     }
 }
 
-/// Where a value is, or what would hold it if it were there.
-fn locate(text: &str, document: usize, pointer: &str) -> Option<capstan_manifest::Place> {
+/// Where in the document that begins in a line a value is, or what would hold it if it were there.
+fn locate(text: &str, begins: usize, pointer: &str) -> Option<manifest::Place> {
+    // What comes before need not be read again: files of CRDs are long.
+    let before: usize = text.split_inclusive('\n').take(begins.saturating_sub(1)).map(str::len).sum();
+    let text = text.get(before..)?;
     let mut pointer = pointer;
     loop {
-        if let Some(place) = yaml::locate(text, document, pointer) {
-            return Some(place);
+        if let Some(place) = yaml::locate(text, 0, pointer) {
+            return Some(manifest::Place { line: place.line + begins.saturating_sub(1), ..place });
         }
         pointer = pointer.rsplit_once('/')?.0;
     }
 }
 
-pub(super) fn place_in(file: &str, place: capstan_manifest::Place) -> Place {
+pub(super) fn place_in(file: &str, place: manifest::Place) -> Place {
     Place { file: file.to_owned(), line: place.line, column: place.column }
 }
 
@@ -127,7 +132,8 @@ fn read_filled(given: &Given, uses: &[Use], fixed: &[&str]) -> Result<(Filled, V
             rule: &R1,
             place: place_in(&given.file.name, filled.source_place(source, error.place())),
             seen: format!("the file is not YAML: {}", error.problem()),
-            repair: "make it YAML, with variables where a value can be; templates of charts are not rendered here",
+            repair: "make it YAML, with variables where a value can be; templates of charts are not rendered here"
+                .to_owned(),
         }),
     }
 }

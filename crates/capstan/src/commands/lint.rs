@@ -1,0 +1,99 @@
+//! `capstan lint`.
+
+use std::{
+    collections::BTreeSet,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use capstan_conformance::lint::{self, File, Folder, Given};
+
+use super::conformance::{finish, is_standard_input, read_text};
+use crate::{
+    cli::{Lint, LintArgs, LintFiles},
+    error::CommandError,
+    printer::Printer,
+};
+
+const METADATA: &str = "metadata.yaml";
+
+pub(crate) fn run(args: &LintArgs, printer: Printer) -> Result<(), CommandError> {
+    let (files, check, is_wanted): (_, fn(&[Given]) -> _, fn(&str) -> bool) = match &args.what {
+        Lint::Components(files) => (files, lint::check_components, is_components),
+        Lint::Template(files) => (files, lint::check_templates, is_template),
+    };
+    let report = check(&gather(files, is_wanted)?);
+    let report = if files.strict { report.strict() } else { report };
+    finish(&report, files.output, printer)
+}
+
+fn is_components(name: &str) -> bool {
+    name.ends_with("-components.yaml")
+}
+
+fn is_template(name: &str) -> bool {
+    ["cluster-template", "clusterclass-"].iter().any(|it| name.starts_with(it)) && name.ends_with(".yaml")
+}
+
+/// The files that were given and those of folders that were, each with what is around it.
+fn gather(args: &LintFiles, is_wanted: fn(&str) -> bool) -> Result<Vec<Given>, CommandError> {
+    let mut given = Vec::new();
+    for path in &args.files {
+        for path in expand(path, is_wanted)? {
+            let (name, text) = read_text(&path)?;
+            let folder = if is_standard_input(&path) { None } else { Some(folder_of(&path)?) };
+            given.push(Given { file: File { name, text }, folder });
+        }
+    }
+    Ok(given)
+}
+
+/// The file itself, or the files of a folder that are of a kind.
+fn expand(path: &Path, is_wanted: fn(&str) -> bool) -> Result<Vec<PathBuf>, CommandError> {
+    if is_standard_input(path) || !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let names = list(path)?;
+    let found: Vec<_> = names.iter().filter(|it| is_wanted(it)).map(|it| path.join(it)).collect();
+    if found.is_empty() {
+        let what = format!("{} has no file of the kind that is checked", path.display());
+        return Err(CommandError::plain(what).hint(
+            "subfolders are not looked into: name the folder of one release, with files such as \
+             infrastructure-components.yaml and cluster-template.yaml, or the files themselves",
+        ));
+    }
+    Ok(found)
+}
+
+fn folder_of(file: &Path) -> Result<Folder, CommandError> {
+    let parent = file.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let whole =
+        fs::canonicalize(parent).map_err(|error| CommandError::new(cannot_read(parent), error))?;
+    let names = whole.ancestors().filter_map(|it| Some(it.file_name()?.to_string_lossy().into_owned()));
+    let files = list(parent)?;
+    let metadata = if files.contains(METADATA) {
+        let path = file.with_file_name(METADATA);
+        let (name, text) = read_text(&path)?;
+        Some(File { name, text })
+    } else {
+        None
+    };
+    Ok(Folder { path: names.collect(), files, metadata })
+}
+
+/// The names of a folder's files.
+fn list(folder: &Path) -> Result<BTreeSet<String>, CommandError> {
+    let wrap = |error: io::Error| CommandError::new(cannot_read(folder), error);
+    let mut names = BTreeSet::new();
+    for entry in fs::read_dir(folder).map_err(wrap)? {
+        let entry = entry.map_err(wrap)?;
+        if entry.path().is_file() {
+            names.insert(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    Ok(names)
+}
+
+fn cannot_read(path: &Path) -> String {
+    format!("cannot read {}", path.display())
+}
