@@ -70,7 +70,7 @@ fn label_pointer() -> String {
 fn labels(text: &Text<'_>, provider: &Provider) -> Vec<Judged> {
     let mut judged = Vec::new();
     let objects = text.objects();
-    let (labelled, unlabelled): (Vec<_>, Vec<_>) =
+    let (labelled, unlabelled): (Vec<&Object<'_>>, Vec<&Object<'_>>) =
         objects.iter().filter(|it| it.kind() != "List").partition(|it| provider_label(it).is_some());
     let wanted = provider.label.clone().unwrap_or_else(|| "<type>-<name>".to_owned());
     // A file without any label lacks a line in kustomization.yaml, and not one in each object.

@@ -12,6 +12,9 @@ pub(super) fn flaw(image: &str) -> Option<String> {
     if registry == "index.docker.io" || (registry == "docker.io" && !path.contains('/')) {
         return Some(format!("is short for docker.io/{}", long_path(path)));
     }
+    if name.len() > 255 {
+        return Some("is longer than 255 letters".to_owned());
+    }
     if let Some(part) = path.split('/').find(|it| !is_path_part(it)) {
         return Some(format!("has {part:?} in its path, which is no part of a name"));
     }
@@ -37,7 +40,8 @@ fn is_registry(text: &str) -> bool {
             && ends(it.chars().next_back())
             && it.chars().all(|it| it == '-' || it.is_ascii_alphanumeric())
     };
-    has_sign && (is_address || host.split('.').all(is_part))
+    // An underscore is in no name of a host, but clusterctl does not mind.
+    has_sign && (is_address || host.split('.').all(is_part) || is_path_part(text))
 }
 
 /// Letters in lower case and digits, with separators between them: a dot, one or two underscores, or dashes.
@@ -69,8 +73,10 @@ fn is_tag(text: &str) -> bool {
 }
 
 fn is_digest(text: &str) -> bool {
-    text.split_once(':').is_some_and(|(algorithm, hash)| {
-        !algorithm.is_empty() && hash.len() >= 32 && hash.bytes().all(|it| it.is_ascii_hexdigit())
+    let is_hash = |hash: &str| hash.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'));
+    let lengths = [("sha256:", 64), ("sha384:", 96), ("sha512:", 128)];
+    lengths.into_iter().any(|(algorithm, length)| {
+        text.strip_prefix(algorithm).is_some_and(|hash| hash.len() == length && is_hash(hash))
     })
 }
 
@@ -87,6 +93,8 @@ mod tests {
             "docker.io/library/nginx",
             "docker.io/foo/bar:v1",
             "localhost/foo:dev",
+            "Foo/bar",
+            "x_y.io/foo",
             "localhost:5000/foo",
             "[::1]:5000/foo/bar",
             &format!("ghcr.io/foo/bar:v1@{digest}"),
@@ -105,6 +113,15 @@ mod tests {
             ("gcr.io/foo/bar:", "has the tag \"\""),
             ("gcr.io/foo/bar:a+b", "has the tag \"a+b\""),
             ("gcr.io/foo/bar@sha256:12", "has the digest \"sha256:12\""),
+            (&format!("gcr.io/foo/bar@{}", digest.to_uppercase()), "has the digest"),
+            (&format!("gcr.io/foo/bar@{}", digest.replace("sha256", "md5")), "has the digest"),
+            ("gcr.io/foo/a___b", "has \"a___b\" in its path"),
+            ("gcr.io/foo/a..b", "has \"a..b\" in its path"),
+            ("gcr.io/", "has \"\" in its path"),
+            ("-x.io/foo", "has no registry"),
+            ("x.io:/foo", "has no registry"),
+            ("x.io:80a/foo", "has no registry"),
+            (&format!("gcr.io/{}", "a".repeat(260)), "is longer than 255 letters"),
             ("", "has no registry"),
         ] {
             assert!(flaw(image).is_some_and(|it| it.starts_with(expected)), "{image}: {:?}", flaw(image));

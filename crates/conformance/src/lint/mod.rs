@@ -65,7 +65,7 @@ impl Given {
 /// Where something is seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Spot {
-    /// In the file as a whole, or in its name.
+    /// In the file as a whole, or in its name; its place is where the file begins.
     File,
     /// In an object.
     Object { document: usize, pointer: String },

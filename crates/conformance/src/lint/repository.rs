@@ -96,7 +96,7 @@ pub(super) fn is_cluster_template(name: &str) -> bool {
 }
 
 /// Whether a name is a version as clusterctl reads it.
-pub(super) fn is_version(name: &str) -> bool {
+fn is_version(name: &str) -> bool {
     semver::Version::parse(name.strip_prefix('v').unwrap_or(name)).is_ok()
 }
 

@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use super::{
     Judged, Spot, broken, links, not_checked,
     object::Object,
-    repository::{is_cluster_template, is_version},
+    repository::is_cluster_template,
     text::Text,
+    variables::is_open,
 };
 use crate::rules::{T1, T2, T3, T4, T5, T6, T13};
 
@@ -54,8 +55,8 @@ fn folder(text: &Text<'_>) -> Option<Judged> {
     if folder.files.iter().any(|it| it.ends_with("-components.yaml")) {
         return None;
     }
-    if folder.metadata.is_none() && !folder.path.first().is_some_and(|it| is_version(it)) {
-        return Some(not_checked(&T2, "the folder is not that of a release"));
+    if folder.metadata.is_none() {
+        return Some(not_checked(&T2, "the folder is not that of a release, because it has no metadata.yaml"));
     }
     Some(broken(
         &T2,
@@ -143,6 +144,10 @@ fn classes(text: &Text<'_>) -> Vec<Judged> {
     for cluster in objects.iter().filter(|it| it.is_core("Cluster")) {
         let Some((pointer, class)) = class(cluster) else { continue };
         if objects.iter().any(|it| it.is_core("ClusterClass") && it.name() == class) {
+            continue;
+        }
+        if is_open(class) {
+            judged.push(not_checked(&T13, "the class has a variable in its name: who uses the template picks it"));
             continue;
         }
         let Some(folder) = &text.given.folder else {

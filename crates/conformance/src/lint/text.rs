@@ -83,7 +83,7 @@ impl<'a> Text<'a> {
     pub(super) fn place(&self, spot: &Spot) -> Option<Place> {
         let file = &self.given.file;
         match spot {
-            Spot::File => None,
+            Spot::File => Some(place_in(&file.name, manifest::Place { line: 1, column: 1 })),
             Spot::Place(place) => Some(place.clone()),
             Spot::Offset(offset) => Some(place_in(&file.name, place_of(&file.text, *offset))),
             Spot::Object { document, pointer } => {

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::rules::{G17B, R14, R15, R16, R17, R18};
 
+const CONTAINERS: &str = "/spec/template/spec/containers";
 const INJECT_CA_FROM: &str = "cert-manager.io/inject-ca-from";
 
 /// Checks Deployments, their images, and the kinds that clusterctl reads as types.
@@ -35,11 +36,10 @@ fn manager(deployments: &[Object<'_>]) -> Option<Judged> {
             "deploy the controllers by a Deployment whose container is named manager",
         ));
     };
-    let containers = |it: &Object<'_>| it.entries("/spec/template/spec/containers");
-    let is_manager = |it: &Object<'_>| containers(it).iter().any(|(_, it)| it["name"] == "manager");
+    let is_manager = |it: &Object<'_>| it.entries(CONTAINERS).iter().any(|(_, it)| it["name"] == "manager");
     // Some providers ship other programs beside their manager.
     (!deployments.iter().any(is_manager)).then(|| {
-        let list = containers(first);
+        let list = first.entries(CONTAINERS);
         let names: Vec<_> = list.iter().filter_map(|(_, it)| it["name"].as_str()).collect();
         broken(
             &G17B,
@@ -47,7 +47,7 @@ fn manager(deployments: &[Object<'_>]) -> Option<Judged> {
                 document: first.document,
                 pointer: match list.first() {
                     Some((pointer, _)) => format!("{pointer}/name"),
-                    None => "/spec/template/spec/containers".to_owned(),
+                    None => CONTAINERS.to_owned(),
                 },
             },
             format!("{} has the containers {}", first.title(), names.join(", ")),

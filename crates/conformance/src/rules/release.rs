@@ -269,8 +269,7 @@ pub static T2: Rule = release(
     "T2",
     Must,
     "a template is in the folder of the components file",
-    "where the folder is that of a release, because it has a metadata.yaml or is named after a version, it has a \
-     components file, too",
+    "where the folder is that of a release, because it has a metadata.yaml, it has a components file, too",
     "does not find the one or the other",
     paragraph!("clusterctl", "naming-conventions-1"),
 );
