@@ -138,7 +138,8 @@ mod tests {
             let report = Report { findings: vec![Finding::new(rule, "", broken())], ..Report::default() };
             assert_eq!(report.is_failed(), fails, "{}", rule.id);
             assert_eq!(report.strict().is_failed(), strictly, "{}", rule.id);
-            let kept = Report { findings: vec![Finding::new(rule, "", Outcome::Passed)], ..Report::default() };
+            let kept =
+                Report { findings: vec![Finding::new(rule, "", Outcome::Passed)], ..Report::default() };
             assert!(!kept.strict().is_failed());
         }
     }

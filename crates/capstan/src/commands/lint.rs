@@ -67,8 +67,7 @@ fn expand(path: &Path, is_wanted: fn(&str) -> bool) -> Result<Vec<PathBuf>, Comm
 
 fn folder_of(file: &Path) -> Result<Folder, CommandError> {
     let parent = file.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let whole =
-        fs::canonicalize(parent).map_err(|error| CommandError::new(cannot_read(parent), error))?;
+    let whole = fs::canonicalize(parent).map_err(|error| CommandError::new(cannot_read(parent), error))?;
     let names = whole.ancestors().filter_map(|it| Some(it.file_name()?.to_string_lossy().into_owned()));
     let files = list(parent)?;
     let metadata = if files.contains(METADATA) {
@@ -96,4 +95,91 @@ fn list(folder: &Path) -> Result<BTreeSet<String>, CommandError> {
 
 fn cannot_read(path: &Path) -> String {
     format!("cannot read {}", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::ReportFormat;
+
+    /// A local repository with one release, which goes with the test.
+    struct Repository(PathBuf);
+
+    impl Repository {
+        fn new(name: &str) -> Self {
+            let root = std::env::temp_dir().join(format!("capstan-lint-{name}-{}", std::process::id()));
+            let release = root.join("infrastructure-foo/v0.1.0");
+            fs::create_dir_all(release.join("cluster-template-is-a-folder.yaml")).unwrap();
+            for file in
+                ["infrastructure-components.yaml", METADATA, "cluster-template.yaml", "clusterclass-a.yaml"]
+            {
+                fs::write(release.join(file), "a: 1\n").unwrap();
+            }
+            Self(root)
+        }
+
+        fn at(&self, path: &str) -> PathBuf {
+            self.0.join("infrastructure-foo").join(path)
+        }
+    }
+
+    impl Drop for Repository {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn names(given: &[Given]) -> Vec<&str> {
+        given.iter().filter_map(|it| it.file.name.rsplit('/').next()).collect()
+    }
+
+    fn files(path: PathBuf) -> LintFiles {
+        LintFiles { files: vec![path], strict: false, output: ReportFormat::Table }
+    }
+
+    #[test]
+    fn a_file_comes_with_its_folder() {
+        let repository = Repository::new("file");
+        let file = repository.at("v0.1.0/infrastructure-components.yaml");
+        let given = gather(&files(file), is_components).unwrap();
+        let folder = given[0].folder.as_ref().unwrap();
+        assert_eq!(folder.path[..2], ["v0.1.0", "infrastructure-foo"]);
+        assert_eq!(folder.files.len(), 4);
+        let metadata = folder.metadata.as_ref().unwrap();
+        assert_eq!(metadata.text, "a: 1\n");
+        assert!(metadata.name.ends_with("infrastructure-foo/v0.1.0/metadata.yaml"), "{}", metadata.name);
+    }
+
+    #[test]
+    fn of_a_folder_the_files_of_a_kind_are_checked() {
+        let repository = Repository::new("folder");
+        let release = || files(repository.at("v0.1.0"));
+        assert_eq!(names(&gather(&release(), is_components).unwrap()), ["infrastructure-components.yaml"]);
+        assert_eq!(
+            names(&gather(&release(), is_template).unwrap()),
+            ["cluster-template.yaml", "clusterclass-a.yaml"]
+        );
+        let error = gather(&files(repository.at("")), is_components).unwrap_err();
+        assert!(error.message.contains("has no file of the kind that is checked"), "{}", error.message);
+        assert!(error.hint.unwrap().contains("subfolders are not looked into"));
+        let error = gather(&files(repository.at("missing.yaml")), is_components).unwrap_err();
+        assert!(error.message.starts_with("cannot read "), "{}", error.message);
+    }
+
+    #[test]
+    fn the_command_fails_where_a_rule_must_be_kept_and_strictly_where_it_should() {
+        let repository = Repository::new("exit");
+        let file = repository.at("v0.1.0/cluster-template.yaml");
+        let run = |strict| {
+            let what =
+                Lint::Template(LintFiles { files: vec![file.clone()], strict, output: ReportFormat::Json });
+            super::run(&LintArgs { what }, Printer::new()).is_ok()
+        };
+        assert!(!run(false), "the document is no object of Kubernetes");
+        let cluster = "apiVersion: cluster.x-k8s.io/v1beta2\nkind: Cluster\nmetadata: {name: fixed}\n";
+        fs::write(&file, cluster).unwrap();
+        assert!(run(false) && !run(true), "the name should be a variable");
+        fs::write(&file, cluster.replace("fixed", "\"${CLUSTER_NAME}\"")).unwrap();
+        assert!(run(true));
+    }
 }

@@ -85,7 +85,10 @@ fn labels(text: &Text<'_>, provider: &Provider) -> Vec<Judged> {
             &G17A,
             Spot::Object { document: object.document, pointer: "/metadata/labels".to_owned() },
             format!("{} does not have the label {}{others}", object.title(), label::PROVIDER),
-            format!("label all components {}: {wanted}, e.g. by labels in kustomization.yaml", label::PROVIDER),
+            format!(
+                "label all components {}: {wanted}, e.g. by labels in kustomization.yaml",
+                label::PROVIDER
+            ),
         ));
     }
     for object in labelled.iter().filter(|it| provider_label(it) != provider.label.as_deref()) {
@@ -138,7 +141,10 @@ fn prefixes(text: &Text<'_>, provider: &Provider) -> Vec<Judged> {
         let by_acronym = variable.strip_prefix("CAP").is_some_and(|rest| {
             rest.find('_').is_some_and(|at| at > 0 && rest[..at].chars().all(|it| it.is_ascii_alphanumeric()))
         });
-        by_acronym || variable.contains(&own) || variable.starts_with("EXP_") || variable == "CLUSTER_TOPOLOGY"
+        by_acronym
+            || variable.contains(&own)
+            || variable.starts_with("EXP_")
+            || variable == "CLUSTER_TOPOLOGY"
     };
     writing::first_uses(text)
         .into_iter()

@@ -165,10 +165,9 @@ fn findings(
 /// Readers know variables as they wrote them, and not their placeholders.
 fn as_written(outcome: &Outcome) -> Outcome {
     match outcome {
-        Outcome::Failed { seen, repair } => Outcome::Failed {
-            seen: variables::as_written(seen),
-            repair: variables::as_written(repair),
-        },
+        Outcome::Failed { seen, repair } => {
+            Outcome::Failed { seen: variables::as_written(seen), repair: variables::as_written(repair) }
+        }
         other => other.clone(),
     }
 }

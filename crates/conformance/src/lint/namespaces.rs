@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use super::{Judged, Spot, broken, not_applicable, object::Object, text::Text, variables::is_open, workloads};
+use super::{
+    Judged, Spot, broken, not_applicable, object::Object, text::Text, variables::is_open, workloads,
+};
 use crate::rules::{G17D, R10, R11, R12, R13};
 
 /// Where the contract's first versions have what all instances of a provider share.

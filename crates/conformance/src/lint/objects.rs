@@ -4,7 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{Judged, Spot, broken, object::{Object, escape}, text::Text};
+use super::{
+    Judged, Spot, broken,
+    object::{Object, escape},
+    text::Text,
+};
 use crate::rules::{R1, R2, R3, R4};
 
 /// Checks all documents of a file.
@@ -16,7 +20,12 @@ pub(super) fn check(text: &Text<'_>) -> Vec<Judged> {
     for (document, it) in text.documents.iter().enumerate() {
         if !it.value.is_object() {
             let spot = Spot::Object { document, pointer: String::new() };
-            judged.push(broken(&R1, spot, "the document is no object", "write an object with apiVersion and kind"));
+            judged.push(broken(
+                &R1,
+                spot,
+                "the document is no object",
+                "write an object with apiVersion and kind",
+            ));
         }
     }
     for object in text.objects() {

@@ -62,7 +62,12 @@ fn metadata(text: &Text<'_>, folder: &Folder) -> Vec<Judged> {
     };
     let Some(object) = documents.first().map(|it| &it.value) else {
         let spot = Spot::Metadata(String::new());
-        return vec![broken(&G17C, spot, "metadata.yaml is empty", "write apiVersion, kind and releaseSeries")];
+        return vec![broken(
+            &G17C,
+            spot,
+            "metadata.yaml is empty",
+            "write apiVersion, kind and releaseSeries",
+        )];
     };
     let sources: Vec<_> = text
         .objects()

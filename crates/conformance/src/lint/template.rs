@@ -5,10 +5,7 @@ mod common_variables;
 use std::collections::BTreeMap;
 
 use super::{
-    Judged, Spot, broken, links, not_checked,
-    object::Object,
-    repository::is_cluster_template,
-    text::Text,
+    Judged, Spot, broken, links, not_checked, object::Object, repository::is_cluster_template, text::Text,
     variables::is_open,
 };
 use crate::rules::{T1, T2, T3, T4, T5, T6, T13};
@@ -56,7 +53,10 @@ fn folder(text: &Text<'_>) -> Option<Judged> {
         return None;
     }
     if folder.metadata.is_none() {
-        return Some(not_checked(&T2, "the folder is not that of a release, because it has no metadata.yaml"));
+        return Some(not_checked(
+            &T2,
+            "the folder is not that of a release, because it has no metadata.yaml",
+        ));
     }
     Some(broken(
         &T2,
@@ -98,7 +98,9 @@ fn one_namespace(text: &Text<'_>) -> Vec<Judged> {
         for pointer in ["/spec/infrastructureRef", "/spec/controlPlaneRef"] {
             let pointer = format!("{pointer}/namespace");
             let namespace = object.text(&pointer).filter(|it| object.is_core("Cluster") && !it.is_empty());
-            named.extend(namespace.map(|it| (it, at(object, &pointer), format!("a reference of {}", object.title()))));
+            named.extend(
+                namespace.map(|it| (it, at(object, &pointer), format!("a reference of {}", object.title()))),
+            );
         }
     }
     let mut votes: BTreeMap<&str, usize> = BTreeMap::new();
@@ -147,7 +149,10 @@ fn classes(text: &Text<'_>) -> Vec<Judged> {
             continue;
         }
         if is_open(class) {
-            judged.push(not_checked(&T13, "the class has a variable in its name: who uses the template picks it"));
+            judged.push(not_checked(
+                &T13,
+                "the class has a variable in its name: who uses the template picks it",
+            ));
             continue;
         }
         let Some(folder) = &text.given.folder else {
@@ -159,7 +164,10 @@ fn classes(text: &Text<'_>) -> Vec<Judged> {
             judged.push(broken(
                 &T13,
                 at(cluster, pointer),
-                format!("{} is of class {class}, and there is no {file} beside the template", cluster.title()),
+                format!(
+                    "{} is of class {class}, and there is no {file} beside the template",
+                    cluster.title()
+                ),
                 format!("publish {file} with the release, or document who makes the ClusterClass"),
             ));
         }

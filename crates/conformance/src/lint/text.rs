@@ -76,7 +76,11 @@ impl<'a> Text<'a> {
             [one] => format!("one variable has to be set: {one}"),
             many => format!("{} variables have to be set: {}", many.len(), many.join(", ")),
         };
-        format!("{}: {objects} {}, {set}", self.given.file.name, if objects == 1 { "object" } else { "objects" })
+        format!(
+            "{}: {objects} {}, {set}",
+            self.given.file.name,
+            if objects == 1 { "object" } else { "objects" }
+        )
     }
 
     /// The line and column of a spot.
@@ -132,8 +136,9 @@ fn read_filled(given: &Given, uses: &[Use], fixed: &[&str]) -> Result<(Filled, V
             rule: &R1,
             place: place_in(&given.file.name, filled.source_place(source, error.place())),
             seen: format!("the file is not YAML: {}", error.problem()),
-            repair: "make it YAML, with variables where a value can be; templates of charts are not rendered here"
-                .to_owned(),
+            repair:
+                "make it YAML, with variables where a value can be; templates of charts are not rendered here"
+                    .to_owned(),
         }),
     }
 }

@@ -186,20 +186,25 @@ mod tests {
     fn uses_are_found_with_their_defaults_and_spaces() {
         for (text, expected) in [
             ("a ${A} b", vec![("A", None, true, false)]),
-            ("${A:=x}${B=y}${C:-z}${D:?w}", vec![
-                ("A", Some("x"), false, false),
-                ("B", Some("y"), false, false),
-                ("C", Some("z"), false, false),
-                ("D", Some("w"), false, false),
-            ]),
-            ("${ A } ${A } ${ A}", vec![("A", None, true, true), ("A", None, true, true), ("A", None, true, true)]),
+            (
+                "${A:=x}${B=y}${C:-z}${D:?w}",
+                vec![
+                    ("A", Some("x"), false, false),
+                    ("B", Some("y"), false, false),
+                    ("C", Some("z"), false, false),
+                    ("D", Some("w"), false, false),
+                ],
+            ),
+            (
+                "${ A } ${A } ${ A}",
+                vec![("A", None, true, true), ("A", None, true, true), ("A", None, true, true)],
+            ),
             ("${A:=${B:=c}d} ${E}", vec![("A", Some("${B:=c}d"), false, false), ("E", None, true, false)]),
             ("$${A} $A $(A) ${A:=}", vec![("A", None, false, false)]),
-            ("${#A} ${A/x/y} ${A^^}", vec![
-                ("A", None, true, false),
-                ("A", None, false, false),
-                ("A", None, false, false),
-            ]),
+            (
+                "${#A} ${A/x/y} ${A^^}",
+                vec![("A", None, true, false), ("A", None, false, false), ("A", None, false, false)],
+            ),
             ("${A", vec![]),
         ] {
             let found = uses(text);
@@ -231,10 +236,55 @@ mod tests {
     fn every_place_in_a_filled_text_leads_back() {
         let text = "ä: ${LONG_NAME:=1} x\n${A:=two\nlines} y: z\nq: ${B} r\n";
         let filled = fill(text, &uses(text), &[], false);
-        for (word, line, column) in [("x", 1, 20), ("y:", 3, 8), ("z", 3, 11), ("r", 4, 9), ("1", 1, 4), ("lines", 2, 1)]
+        for (word, line, column) in
+            [("x", 1, 20), ("y:", 3, 8), ("z", 3, 11), ("r", 4, 9), ("1", 1, 4), ("lines", 2, 1)]
         {
             let place = place_of(&filled.text, filled.text.find(word).unwrap());
             assert_eq!(filled.source_place(text, place), Place { line, column }, "{word}");
+        }
+    }
+
+    mod laws {
+        use proptest::prelude::*;
+
+        use super::*;
+
+        /// Text with variables in most of the forms that there are.
+        fn text() -> impl Strategy<Value = String> {
+            let piece = prop_oneof![
+                "[a-zä:# \n]{0,6}",
+                Just("$$".to_owned()),
+                Just("${A}".to_owned()),
+                Just("${ B }".to_owned()),
+                Just("${C:=de\nfault}".to_owned()),
+                Just("${D:=${E:=x}y}".to_owned()),
+                Just("${F/a/b}".to_owned()),
+            ];
+            prop::collection::vec(piece, 0..12).prop_map(|it| it.concat())
+        }
+
+        proptest! {
+            #[test]
+            fn what_is_written_is_found_where_it_is_written(text in text(), drop_lines: bool) {
+                let uses = uses(&text);
+                let filled = fill(&text, &uses, &["D"], drop_lines);
+                let mut shift = 0_isize;
+                let mut next = 0;
+                for (offset, _) in text.char_indices() {
+                    while uses.get(next).is_some_and(|it| it.at.end <= offset) {
+                        let (put, stood) = &filled.pieces[next];
+                        shift += isize::try_from(put.len()).unwrap() - isize::try_from(stood.len()).unwrap();
+                        next += 1;
+                    }
+                    if uses.get(next).is_some_and(|it| it.at.contains(&offset)) {
+                        continue;
+                    }
+                    let there = offset.checked_add_signed(shift).unwrap();
+                    prop_assert_eq!(&filled.text[there..].chars().next(), &text[offset..].chars().next());
+                    let place = place_of(&filled.text, there);
+                    prop_assert_eq!(filled.source_place(&text, place), place_of(&text, offset));
+                }
+            }
         }
     }
 }

@@ -82,17 +82,32 @@ fn defaults(text: &Text<'_>) -> Vec<Judged> {
             continue;
         }
         let mut own = text.uses.iter().filter(|it| it.name == name);
-        let Some(other) = own.find(|it| it.is_bare && first.default.is_some() || it.default.is_some() && first.is_bare)
+        let Some(other) =
+            own.find(|it| it.is_bare && first.default.is_some() || it.default.is_some() && first.is_bare)
         else {
             continue;
         };
         let (seen, at) = if first.is_bare {
-            (format!("{name} has no default here, but has one later on: it has to be set all the same"), first)
+            (
+                format!("{name} has no default here, but has one later on: it has to be set all the same"),
+                first,
+            )
         } else {
-            (format!("{name} has no default here, although it has one before: it is empty if it is not set"), other)
+            (
+                format!(
+                    "{name} has no default here, although it has one before: it is empty if it is not set"
+                ),
+                other,
+            )
         };
-        let default = first.default.as_ref().or(other.default.as_ref()).map(String::as_str).unwrap_or_default();
-        judged.push(broken(&V5, Spot::Offset(at.at.start), seen, format!("write ${{{name}:={default}}} at all places")));
+        let default =
+            first.default.as_ref().or(other.default.as_ref()).map(String::as_str).unwrap_or_default();
+        judged.push(broken(
+            &V5,
+            Spot::Offset(at.at.start),
+            seen,
+            format!("write ${{{name}:={default}}} at all places"),
+        ));
     }
     judged
 }

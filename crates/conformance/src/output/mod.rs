@@ -69,8 +69,7 @@ pub(crate) mod example {
 
     /// One finding of each sort.
     pub(crate) fn report() -> Report {
-        let finding =
-            |rule: &'static Rule, subject: &str, outcome| Finding::new(rule, subject, outcome);
+        let finding = |rule: &'static Rule, subject: &str, outcome| Finding::new(rule, subject, outcome);
         let failed = |seen: &str, repair: &str| Outcome::Failed { seen: seen.into(), repair: repair.into() };
         let running = || Outcome::NotChecked { why: "it must run".into() };
         Report {
@@ -101,7 +100,8 @@ mod tests {
     fn everything_is_counted_once() {
         let report = example::report();
         let counts = Counts::of(&report);
-        let expected = Counts { passed: 1, failed: 1, warnings: 1, notices: 0, not_checked: 3, not_applicable: 1 };
+        let expected =
+            Counts { passed: 1, failed: 1, warnings: 1, notices: 0, not_checked: 3, not_applicable: 1 };
         assert_eq!(counts, expected);
         assert!(report.is_failed());
     }

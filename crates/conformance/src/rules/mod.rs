@@ -152,7 +152,16 @@ const fn release(
     otherwise: &'static str,
     link: &'static str,
 ) -> Rule {
-    Rule { id, level, contracts: Contracts::All, statement, check, otherwise, reader: Reader::Clusterctl, link }
+    Rule {
+        id,
+        level,
+        contracts: Contracts::All,
+        statement,
+        check,
+        otherwise,
+        reader: Reader::Clusterctl,
+        link,
+    }
 }
 
 #[cfg(test)]

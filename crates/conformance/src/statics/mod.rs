@@ -103,9 +103,8 @@ pub fn check(about: &str, sources: &[Source], origin: Origin) -> Result<Report, 
         }
         outcomes.sort_by_cached_key(|(rule, _)| rules::position(rule));
         let subject = kind.subject();
-        findings.extend(
-            outcomes.into_iter().map(|(rule, outcome)| Finding::new(rule, subject.clone(), outcome)),
-        );
+        findings
+            .extend(outcomes.into_iter().map(|(rule, outcome)| Finding::new(rule, subject.clone(), outcome)));
     }
     let release = release::check(sources, &kinds, origin).into_iter();
     findings.extend(release.map(|(rule, subject, outcome)| Finding::new(rule, subject, outcome)));
@@ -116,8 +115,7 @@ pub fn check(about: &str, sources: &[Source], origin: Origin) -> Result<Report, 
 pub(crate) fn broken_metadata(metadata: &Value, folders: &[String], components: &[Source]) -> Option<Broken> {
     // What is wrong with the CRDs themselves has rules of its own.
     let crds = definitions(components).unwrap_or_default();
-    let kinds: Vec<_> =
-        crds.iter().filter_map(|crd| Some(Kind::new(crd, role::part(crd, &crds)?))).collect();
+    let kinds: Vec<_> = crds.iter().filter_map(|crd| Some(Kind::new(crd, role::part(crd, &crds)?))).collect();
     release::broken_series(metadata, folders, &kinds)
 }
 

@@ -194,7 +194,11 @@ pub(crate) struct Broken {
 
 /// Checks a metadata.yaml. `folders` are those that it is in, nearest first: releases are laid out in folders that are
 /// named after their version.
-pub(super) fn broken_series(object: &Value, folders: &[impl AsRef<str>], kinds: &[Kind<'_>]) -> Option<Broken> {
+pub(super) fn broken_series(
+    object: &Value,
+    folders: &[impl AsRef<str>],
+    kinds: &[Kind<'_>],
+) -> Option<Broken> {
     let broken = |pointer: &str, seen: String, repair: &str| {
         Some(Broken { pointer: pointer.to_owned(), seen, repair: repair.to_owned() })
     };
@@ -237,9 +241,9 @@ pub(super) fn broken_series(object: &Value, folders: &[impl AsRef<str>], kinds: 
     };
     let label = format!("{}{contract}", label::CONTRACT_PREFIX);
     // A missing contract label has a rule of its own.
-    let unlabelled = kinds
-        .iter()
-        .find(|it| matches!(it.picked, super::kind::Picked::View(_)) && !it.crd.labels.contains_key(&label))?;
+    let unlabelled = kinds.iter().find(|it| {
+        matches!(it.picked, super::kind::Picked::View(_)) && !it.crd.labels.contains_key(&label)
+    })?;
     broken(
         &format!("{pointer}/contract"),
         format!(

@@ -51,7 +51,9 @@ pub(crate) fn twins() -> Vec<Twin> {
 fn of_objects() -> Vec<Twin> {
     vec![
         twin("R1", "[", "the file is not YAML", "make it YAML", |it| replace(it, "rules: []", "rules: [")),
-        twin("R1", "just text", "the document is no object", "apiVersion and kind", |it| add(it, "just text\n")),
+        twin("R1", "just text", "the document is no object", "apiVersion and kind", |it| {
+            add(it, "just text\n")
+        }),
         twin("R1", "kind: Role", "apiVersion is missing", "give the object its apiVersion", |it| {
             add(it, &labelled("kind: Role", "  name: x\n"));
         }),
@@ -107,9 +109,15 @@ fn of_variables() -> Vec<Twin> {
         twin("V3", "${FOO_log_LEVEL:=0}", "FOO_log_LEVEL has letters", "FOO_LOG_LEVEL", |it| {
             replace(it, "${FOO_LOG_LEVEL:=0}", "${FOO_log_LEVEL:=0}");
         }),
-        twin("V4", "${FOO_URL}", "FOO_URL has no default and is used in comments only", "$${FOO_URL}", |it| {
-            replace(it, "${FOO_URL:=https://foo.example}", "${FOO_URL}");
-        }),
+        twin(
+            "V4",
+            "${FOO_URL}",
+            "FOO_URL has no default and is used in comments only",
+            "$${FOO_URL}",
+            |it| {
+                replace(it, "${FOO_URL:=https://foo.example}", "${FOO_URL}");
+            },
+        ),
         twin("V5", "${FOO_LOG_LEVEL}", "it is empty if it is not set", "${FOO_LOG_LEVEL:=0}", |it| {
             replace(it, "${FOO_LOG_LEVEL:=0}", "${FOO_LOG_LEVEL:=0} --w=${FOO_LOG_LEVEL}");
         }),
@@ -145,7 +153,9 @@ fn of_repositories() -> Vec<Twin> {
         twin("G17c", "v1alpha4", "series 0.3 has contract v1alpha4", "the contract that the CRDs", |it| {
             metadata(it, "v1beta2", "v1alpha4");
         }),
-        twin("G17c", "- major", "it is not YAML", "make it YAML", |it| metadata(it, "kind: Metadata", "kind: [")),
+        twin("G17c", "- major", "it is not YAML", "make it YAML", |it| {
+            metadata(it, "kind: Metadata", "kind: [")
+        }),
         twin("R7", "", "no cluster-template.yaml", "publish a template", |it| {
             it.folder.as_mut().unwrap().files.retain(|it| !it.starts_with("cluster-template"));
         }),
@@ -164,31 +174,52 @@ fn of_repositories() -> Vec<Twin> {
 
 fn of_namespaces() -> Vec<Twin> {
     vec![
-        twin("G17d", "other", "Namespace other is here besides Namespace foo-system", "one Namespace", |it| {
-            add(it, &labelled("apiVersion: v1\nkind: Namespace", "  name: other\n"));
-        }),
+        twin(
+            "G17d",
+            "other",
+            "Namespace other is here besides Namespace foo-system",
+            "one Namespace",
+            |it| {
+                add(it, &labelled("apiVersion: v1\nkind: Namespace", "  name: other\n"));
+            },
+        ),
         twin("R10", "", "there is no Namespace", "add one", |it| drop_document(it, "kind: Namespace\n")),
         twin("R11", "kube-system", "Role x is in namespace kube-system", "put it into foo-system", |it| {
             let head = "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role";
             add(it, &labelled(head, "  name: x\n  namespace: kube-system\n"));
         }),
         twin("R12", "kube-system", "a subject is in namespace kube-system", "write foo-system", |it| {
-            replace(it, "  name: foo-manager\n  namespace: foo-system\n---\napiVersion: v1\nkind: Secret",
-                "  name: foo-manager\n  namespace: kube-system\n---\napiVersion: v1\nkind: Secret");
+            replace(
+                it,
+                "  name: foo-manager\n  namespace: foo-system\n---\napiVersion: v1\nkind: Secret",
+                "  name: foo-manager\n  namespace: kube-system\n---\napiVersion: v1\nkind: Secret",
+            );
         }),
-        twin("R12", "bar-system", "the service of a webhook is in namespace bar-system", "foo-system", |it| {
-            replace(it, "          namespace: foo-system\n", "          namespace: bar-system\n");
-        }),
+        twin(
+            "R12",
+            "bar-system",
+            "the service of a webhook is in namespace bar-system",
+            "foo-system",
+            |it| {
+                replace(it, "          namespace: foo-system\n", "          namespace: bar-system\n");
+            },
+        ),
         twin("R12", "bar-system/foo-serving-cert", "the certificate to inject is in", "foo-system", |it| {
             it.file.text = it.file.text.replacen("foo-system/foo-serving", "bar-system/foo-serving", 1);
         }),
-        twin("R13", "foo-system", "the service of a webhook is in namespace foo-system", "into capi-webhook", |it| {
-            replace(
-                it,
-                "  name: foo-webhook-service\n  namespace: foo-system\n---",
-                "  name: foo-webhook-service\n  namespace: capi-webhook-system\n---",
-            );
-        }),
+        twin(
+            "R13",
+            "foo-system",
+            "the service of a webhook is in namespace foo-system",
+            "into capi-webhook",
+            |it| {
+                replace(
+                    it,
+                    "  name: foo-webhook-service\n  namespace: foo-system\n---",
+                    "  name: foo-webhook-service\n  namespace: capi-webhook-system\n---",
+                );
+            },
+        ),
     ]
 }
 
@@ -203,13 +234,28 @@ fn of_workloads() -> Vec<Twin> {
         twin("R16", "extensions/v1beta1", "is of extensions/v1beta1", "write apps/v1", |it| {
             replace(it, "apiVersion: apps/v1", "apiVersion: extensions/v1beta1");
         }),
-        twin("R16", "rbac.authorization.k8s.io/v1beta1", "is of rbac", "write rbac.authorization.k8s.io/v1", |it| {
-            replace(it, "rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding",
-                "rbac.authorization.k8s.io/v1beta1\nkind: ClusterRoleBinding");
-        }),
-        twin("R17", "${FOO_IMAGE:=foo/manager:v1}", "the image \"foo/manager:v1\" has no registry", "docker.io/", |it| {
-            replace(it, "ghcr.io/foo/manager:v0.3.1", "foo/manager:v1");
-        }),
+        twin(
+            "R16",
+            "rbac.authorization.k8s.io/v1beta1",
+            "is of rbac",
+            "write rbac.authorization.k8s.io/v1",
+            |it| {
+                replace(
+                    it,
+                    "rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding",
+                    "rbac.authorization.k8s.io/v1beta1\nkind: ClusterRoleBinding",
+                );
+            },
+        ),
+        twin(
+            "R17",
+            "${FOO_IMAGE:=foo/manager:v1}",
+            "the image \"foo/manager:v1\" has no registry",
+            "docker.io/",
+            |it| {
+                replace(it, "ghcr.io/foo/manager:v0.3.1", "foo/manager:v1");
+            },
+        ),
         twin("R17", "name: init", "the image \"\" has no registry", "docker.io/", |it| {
             let init = "      initContainers:\n      - name: init\n      serviceAccountName";
             replace(it, "      serviceAccountName", init);
@@ -227,9 +273,15 @@ fn of_workloads() -> Vec<Twin> {
 fn of_labels_and_links() -> Vec<Twin> {
     let label = "cluster.x-k8s.io/provider: infrastructure-foo";
     vec![
-        twin("G17a", "name: foo-system", "Namespace foo-system does not have the label", "infrastructure-foo", |it| {
-            it.file.text = it.file.text.replacen(&format!("  labels:\n    {label}\n"), "", 1);
-        }),
+        twin(
+            "G17a",
+            "name: foo-system",
+            "Namespace foo-system does not have the label",
+            "infrastructure-foo",
+            |it| {
+                it.file.text = it.file.text.replacen(&format!("  labels:\n    {label}\n"), "", 1);
+            },
+        ),
         twin("G17a", "name: foo-system", "and neither have the other 10 objects", "<type>-<name>", |it| {
             it.file.text = it.file.text.replace(&format!("    {label}\n"), "    a: b\n");
             replace(it, "  labels:\n    a: b\n  name: foo-system", "  name: foo-system");
@@ -241,11 +293,21 @@ fn of_labels_and_links() -> Vec<Twin> {
             it.file.text = it.file.text.replace(label, "cluster.x-k8s.io/provider: foo");
         })
         .also(&["R8"]),
-        twin("R19", "infrastructure-foo", "the file is named for BootstrapProviders", "bootstrap-foo", |it| {
-            rename(it, "bootstrap-components.yaml");
-        }),
+        twin(
+            "R19",
+            "infrastructure-foo",
+            "the file is named for BootstrapProviders",
+            "bootstrap-foo",
+            |it| {
+                rename(it, "bootstrap-components.yaml");
+            },
+        ),
         twin("R20", "other-role", "refers to ClusterRole other-role", "document who makes it", |it| {
-            replace(it, "  kind: ClusterRole\n  name: foo-manager-role", "  kind: ClusterRole\n  name: other-role");
+            replace(
+                it,
+                "  kind: ClusterRole\n  name: foo-manager-role",
+                "  kind: ClusterRole\n  name: other-role",
+            );
         }),
         twin("R20", "other", "refers to ServiceAccount other", "add it to the components", |it| {
             replace(it, "serviceAccountName: foo-manager", "serviceAccountName: other");
@@ -256,10 +318,18 @@ fn of_labels_and_links() -> Vec<Twin> {
         twin("R20", "foo-webhook-service", "refers to Service foo-webhook-service", "add it", |it| {
             drop_document(it, "kind: Service\n");
         }),
-        twin("R20", "foo-system/foo-serving-cert", "refers to Certificate foo-serving-cert", "add it", |it| {
-            drop_document(it, "kind: Certificate\n");
+        twin(
+            "R20",
+            "foo-system/foo-serving-cert",
+            "refers to Certificate foo-serving-cert",
+            "add it",
+            |it| {
+                drop_document(it, "kind: Certificate\n");
+            },
+        ),
+        twin("R20", "foo-issuer", "refers to Issuer foo-issuer", "add it", |it| {
+            drop_document(it, "kind: Issuer\nmeta")
         }),
-        twin("R20", "foo-issuer", "refers to Issuer foo-issuer", "add it", |it| drop_document(it, "kind: Issuer\nmeta")),
         twin("R20", "foo-settings", "refers to ConfigMap foo-settings", "add it", |it| {
             replace(it, ", optional: true", "");
         }),
@@ -295,7 +365,11 @@ fn what_real_releases_have_is_no_finding() {
         |it| replace(it, "  name: foo-issuer\n  namespace: foo-system\n", "  name: foo-issuer\n"),
         // Roles that every cluster has.
         |it| {
-            replace(it, "  kind: ClusterRole\n  name: foo-manager-role", "  kind: ClusterRole\n  name: cluster-admin");
+            replace(
+                it,
+                "  kind: ClusterRole\n  name: foo-manager-role",
+                "  kind: ClusterRole\n  name: cluster-admin",
+            );
         },
         // A release that is built somewhere.
         |it| it.folder.as_mut().unwrap().path = vec!["out".to_owned(), "cluster-api".to_owned()],

@@ -14,6 +14,7 @@ use capstan_conformance::{
     rule::Rule,
     rules,
 };
+use proptest::prelude::*;
 
 fn ids(findings: &[Finding], is: fn(&Outcome) -> bool) -> BTreeSet<&'static str> {
     findings.iter().filter(|it| is(&it.outcome)).map(|it| it.rule.id).collect()
@@ -42,8 +43,10 @@ fn good_components_have_no_findings() {
     assert_eq!(unbound, ["R13"].into());
     assert_eq!(
         report.notes,
-        ["infrastructure-foo/v0.3.1/infrastructure-components.yaml: 11 objects, one variable has to be set: \
-          FOO_B64ENCODED_CREDENTIALS"]
+        [
+            "infrastructure-foo/v0.3.1/infrastructure-components.yaml: 11 objects, one variable has to be set: \
+          FOO_B64ENCODED_CREDENTIALS"
+        ]
     );
 }
 
@@ -71,6 +74,17 @@ fn files_without_a_folder_are_checked_as_far_as_they_show() {
     assert!(broken(&report).is_empty(), "{:#?}", broken(&report));
     let unseen = ids(&report.findings, |it| matches!(it, Outcome::NotChecked { .. }));
     assert_eq!(unseen, ["T1", "T13", "T2"].into());
+}
+
+proptest! {
+    #[test]
+    fn no_text_is_too_strange(text in "([a-z${}:=#\"'|>&*!%@`,\\[\\]? -]|\n|---\n|kind: |metadata:\n|\\$\\{A\\}){0,60}") {
+        let mut given = fixture::components();
+        given.file.text = text;
+        for report in [check_components(std::slice::from_ref(&given)), check_templates(&[given])] {
+            prop_assert!(report.findings.iter().all(|it| !it.is_broken() || it.place.is_some()));
+        }
+    }
 }
 
 #[test]
@@ -103,7 +117,8 @@ fn every_rule_has_a_name_of_its_own() {
         assert_eq!(names.len(), list.len());
     }
     let contract: BTreeSet<_> = rules::all().iter().map(|it| it.rule.id).collect();
-    let shared: Vec<_> = rules::COMPONENTS.iter().map(|it| it.id).filter(|it| contract.contains(it)).collect();
+    let shared: Vec<_> =
+        rules::COMPONENTS.iter().map(|it| it.id).filter(|it| contract.contains(it)).collect();
     assert_eq!(shared, ["G17c", "G17d", "G17b", "G17a"]);
     for rule in lists.iter().copied().flatten() {
         for text in [rule.statement, rule.check, rule.otherwise] {

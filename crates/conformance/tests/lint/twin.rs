@@ -41,7 +41,8 @@ impl Twin {
         let is_meant = |it: &Finding| it.rule.id == self.rule && self.is_seen(it);
         let is_expected = |it: &Finding| it.rule.id == self.rule || self.also.contains(&it.rule.id);
         let are_all = self.also.iter().all(|rule| broken.iter().any(|it| it.rule.id == *rule));
-        let is_right = are_all && broken.iter().any(|it| is_meant(it)) && broken.iter().all(|it| is_expected(it));
+        let is_right =
+            are_all && broken.iter().any(|it| is_meant(it)) && broken.iter().all(|it| is_expected(it));
         let told = |it: &&Finding| format!("\n  {} {:?} {:?}", it.rule.id, it.place, it.outcome);
         (!is_right).then(|| {
             let found: String = broken.iter().map(told).collect();
@@ -57,7 +58,8 @@ impl Twin {
         let file = files.find(|it| it.name == place.file).unwrap();
         let line = file.text.lines().nth(place.line - 1).unwrap();
         let rest: String = line.chars().skip(place.column - 1).collect();
-        let is_at = if self.at.is_empty() { (place.line, place.column) == (1, 1) } else { rest.starts_with(self.at) };
+        let is_at =
+            if self.at.is_empty() { (place.line, place.column) == (1, 1) } else { rest.starts_with(self.at) };
         is_at && seen.contains(self.seen) && repair.contains(self.repair)
     }
 }

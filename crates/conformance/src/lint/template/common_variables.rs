@@ -110,7 +110,8 @@ fn worker_count(objects: &[Object<'_>]) -> Option<Judged> {
         }
     }
     let variable = common::WORKER_MACHINE_COUNT;
-    let is_asked = sizes.iter().any(|(object, at)| object.value.pointer(at).is_some_and(|it| has(it, variable)));
+    let is_asked =
+        sizes.iter().any(|(object, at)| object.value.pointer(at).is_some_and(|it| has(it, variable)));
     if is_asked {
         return None;
     }
