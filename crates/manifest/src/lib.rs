@@ -1,4 +1,4 @@
-//! Manifests as text: YAML as Go reads and writes it, and the variables in it.
+//! Manifests as text: YAML as Go reads and writes it.
 //!
 //! Everything here is a function over values and text; nothing is read from or written to anywhere.
 

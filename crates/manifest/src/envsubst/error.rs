@@ -1,6 +1,6 @@
 //! What can be wrong with variables, told to the one who wrote or renders them.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 use thiserror::Error;
 
@@ -175,13 +175,12 @@ impl fmt::Display for MissingVariables {
 }
 
 fn tell_places(variable: &Variable) -> String {
-    let told: Vec<String> = variable.places.iter().take(PLACES_TOLD).map(Place::to_string).collect();
-    let mut text = format!("{} ({}", variable.name, told.join("; "));
-    if let Some(more) = variable.places.len().checked_sub(PLACES_TOLD).filter(|more| *more > 0) {
-        // Writing to a string does not fail.
-        let _ = write!(text, "; and {more} more");
+    let mut told: Vec<String> = variable.places.iter().take(PLACES_TOLD).map(Place::to_string).collect();
+    let more = variable.places.len() - told.len();
+    if more > 0 {
+        told.push(format!("and {more} more"));
     }
-    text + ")"
+    format!("{} ({})", variable.name, told.join("; "))
 }
 
 /// A function that cannot be applied to the value that was found.

@@ -9,7 +9,12 @@ use crate::Place;
 /// How deep variables may stand in each other.
 const MAX_DEPTH: usize = 100;
 
-pub(super) fn parse(source: &Source<'_>) -> Result<Vec<Piece>, SyntaxError> {
+type Parsed<T> = Result<T, SyntaxError>;
+
+/// A function and its arguments.
+type Call = (Function, Vec<Piece>);
+
+pub(super) fn parse(source: &Source<'_>) -> Parsed<Vec<Piece>> {
     let mut parser = Parser { source, rest: source.text(), places: Places::new(source), open: Vec::new() };
     let mut pieces = Vec::new();
     while !parser.rest.is_empty() {
@@ -46,7 +51,7 @@ struct Opening {
 
 impl<'a> Parser<'a> {
     /// A variable or a text, whichever comes first. The text is empty if something ends it at once.
-    fn piece(&mut self, kind: &Kind) -> Result<Piece, SyntaxError> {
+    fn piece(&mut self, kind: &Kind) -> Parsed<Piece> {
         if self.rest.starts_with("${") {
             return Ok(Piece::Variable(self.expression()?));
         }
@@ -71,7 +76,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn expression(&mut self) -> Result<Expression, SyntaxError> {
+    fn expression(&mut self) -> Parsed<Expression> {
         let offset = self.source.text().len() - self.rest.len();
         let place = self.places.find(offset);
         self.open.push(Opening { offset, place });
@@ -90,7 +95,7 @@ impl<'a> Parser<'a> {
         Ok(Expression { place, name: name.to_owned(), function, arguments })
     }
 
-    fn function(&mut self, name: &str) -> Result<(Function, Vec<Piece>), SyntaxError> {
+    fn function(&mut self, name: &str) -> Parsed<Call> {
         let second = self.rest.chars().nth(1);
         match self.rest.chars().next() {
             Some(':') if matches!(second, Some('=' | '-' | '?' | '+')) => self.default(":=".len()),
@@ -104,12 +109,12 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn bare(&mut self, name: &str, function: Function) -> Result<(Function, Vec<Piece>), SyntaxError> {
+    fn bare(&mut self, name: &str, function: Function) -> Parsed<Call> {
         self.close(|found| SyntaxProblem::NotInName { name: name.to_owned(), found })?;
         Ok((function, Vec::new()))
     }
 
-    fn default(&mut self, operator: usize) -> Result<(Function, Vec<Piece>), SyntaxError> {
+    fn default(&mut self, operator: usize) -> Parsed<Call> {
         self.take(operator);
         let mut words = Vec::new();
         while !self.take_if('}') {
@@ -121,7 +126,7 @@ impl<'a> Parser<'a> {
         Ok((Function::Default, words))
     }
 
-    fn case(&mut self) -> Result<(Function, Vec<Piece>), SyntaxError> {
+    fn case(&mut self) -> Parsed<Call> {
         let operator = self.take(self.rest.chars().take(2).take_while(|c| matches!(c, ',' | '^')).count());
         let function = match operator {
             "," => Function::LowerFirst,
@@ -134,7 +139,7 @@ impl<'a> Parser<'a> {
         Ok((function, Vec::new()))
     }
 
-    fn substring(&mut self) -> Result<(Function, Vec<Piece>), SyntaxError> {
+    fn substring(&mut self) -> Parsed<Call> {
         let operator = self.take(1);
         // Upstream loses its way at a character of several bytes here.
         if let Some(found) = self.rest.chars().next().filter(|c| !c.is_ascii()) {
@@ -151,14 +156,14 @@ impl<'a> Parser<'a> {
         Ok((Function::Substring, arguments))
     }
 
-    fn trim(&mut self, sign: char, end: End) -> Result<(Function, Vec<Piece>), SyntaxError> {
+    fn trim(&mut self, sign: char, end: End) -> Parsed<Call> {
         let operator = self.take(self.rest.chars().take(2).take_while(|c| *c == sign).count());
         let pattern = self.argument(&WORD, operator)?;
         self.close_arguments(operator)?;
         Ok((Function::Trim { end, longest: operator.len() == 2 }, vec![pattern]))
     }
 
-    fn replace(&mut self) -> Result<(Function, Vec<Piece>), SyntaxError> {
+    fn replace(&mut self) -> Parsed<Call> {
         let (operator, occurrence) = match self.rest.as_bytes().get(1) {
             Some(b'/') => (self.take(2), Occurrence::All),
             Some(b'#') => (self.take(2), Occurrence::At(End::Prefix)),
@@ -180,7 +185,7 @@ impl<'a> Parser<'a> {
     }
 
     /// An argument that is either a text or one variable.
-    fn argument(&mut self, kind: &Kind, operator: &str) -> Result<Piece, SyntaxError> {
+    fn argument(&mut self, kind: &Kind, operator: &str) -> Parsed<Piece> {
         if self.rest.is_empty() {
             return Err(self.error(SyntaxProblem::Unclosed));
         }
@@ -192,12 +197,12 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn close_arguments(&mut self, operator: &str) -> Result<(), SyntaxError> {
+    fn close_arguments(&mut self, operator: &str) -> Parsed<()> {
         self.close(|_| SyntaxProblem::Mixed { operator: operator.to_owned() })
     }
 
     /// Reads the closing brace; another character is a problem.
-    fn close(&mut self, problem: impl FnOnce(char) -> SyntaxProblem) -> Result<(), SyntaxError> {
+    fn close(&mut self, problem: impl FnOnce(char) -> SyntaxProblem) -> Parsed<()> {
         match self.rest.chars().next() {
             Some('}') => {
                 self.take(1);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::error::{EvaluationError, EvaluationProblem};
 use super::functions;
 use super::tree::{Expression, Piece};
+use crate::Place;
 
 /// What was found for the variables.
 pub(super) struct Values<'a>(BTreeMap<&'a str, Option<String>>);
@@ -58,16 +59,13 @@ fn write(piece: &Piece, values: &Values<'_>, out: &mut Vec<u8>) -> Result<(), Ev
     Ok(())
 }
 
-/// Blames the variable that wrote the byte where the characters end to be whole.
+/// Blames the variable that wrote the first byte that belongs to no character.
 fn broken_character(ends: &[(usize, &Expression)], offset: usize) -> EvaluationError {
-    let blamed = ends.partition_point(|(end, _)| *end <= offset);
-    match ends.get(blamed).or(ends.last()) {
-        Some((_, expression)) => error(expression, EvaluationProblem::BrokenCharacter),
-        None => EvaluationError {
-            place: crate::Place { line: 1, column: 1 },
-            variable: String::new(),
-            problem: EvaluationProblem::BrokenCharacter,
-        },
+    let problem = EvaluationProblem::BrokenCharacter;
+    match ends.iter().find(|(end, _)| *end > offset) {
+        Some((_, expression)) => error(expression, problem),
+        // Text is never broken, so that there is always a variable.
+        None => EvaluationError { place: Place { line: 1, column: 1 }, variable: String::new(), problem },
     }
 }
 
