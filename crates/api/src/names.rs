@@ -42,6 +42,8 @@ pub mod label {
     pub const MACHINE_POOL_NAME: &str = "cluster.x-k8s.io/pool-name";
     /// Objects are reconciled only by managers whose `--watch-filter` has this label's value.
     pub const WATCH_FILTER: &str = "cluster.x-k8s.io/watch-filter";
+    /// Marks everything that was installed for a provider.
+    pub const CLUSTERCTL: &str = "clusterctl.cluster.x-k8s.io";
     /// The provider that a component was installed by.
     pub const PROVIDER: &str = "cluster.x-k8s.io/provider";
     /// Marks a Node on an interruptible machine.

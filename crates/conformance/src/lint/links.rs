@@ -153,11 +153,9 @@ fn read_link(field: &str, value: &Value, pointer: &str) -> Option<Link> {
         Some(Link { pointer: pointer.to_owned(), kind: kind.to_owned(), name: name.to_owned() })
     };
     match field {
-        "secretRef" | "secretKeyRef" => link(pointer, "Secret", "name", value),
-        "configMapRef" | "configMapKeyRef" => link(pointer, "ConfigMap", "name", value),
-        // Volumes have secretName in them, which is found by itself.
-        "secret" => link(pointer, "Secret", "name", value),
-        "configMap" => link(pointer, "ConfigMap", "name", value),
+        // The secret of a volume has a secretName, which is found by itself.
+        "secretRef" | "secretKeyRef" | "secret" => link(pointer, "Secret", "name", value),
+        "configMapRef" | "configMapKeyRef" | "configMap" => link(pointer, "ConfigMap", "name", value),
         "secretName" => text("Secret"),
         "serviceAccountName" => text("ServiceAccount"),
         _ if field.ends_with("Ref") || field == "ref" => {

@@ -5,7 +5,6 @@
 //! lines and columns of the text as it was written.
 
 mod components;
-mod image;
 mod links;
 mod namespaces;
 mod object;
@@ -125,11 +124,11 @@ fn report(
                 let mut judged = writing::check(&text);
                 judged.extend(objects::check(&text));
                 judged.extend(check(&text));
-                report.findings.extend(findings(given, rules, judged, |spot| text.place(spot)));
+                report.findings.extend(findings(given, rules, &judged, |spot| text.place(spot)));
             }
             Err(unreadable) => {
                 let (judged, place) = unreadable.judge(rules);
-                report.findings.extend(findings(given, rules, judged, |_| place.clone()));
+                report.findings.extend(findings(given, rules, &judged, |_| place.clone()));
             }
         }
     }
@@ -141,7 +140,7 @@ fn report(
 fn findings(
     given: &Given,
     rules: &'static [&'static Rule],
-    judged: Vec<Judged>,
+    judged: &[Judged],
     place: impl Fn(&Spot) -> Option<crate::report::Place>,
 ) -> Vec<Finding> {
     let mut all = Vec::new();

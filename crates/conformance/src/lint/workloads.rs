@@ -1,7 +1,9 @@
 //! What runs, and what clusterctl changes in it.
 
+use capstan_manifest::images::Reference;
+
 use super::{
-    Judged, Spot, broken, image, not_checked,
+    Judged, Spot, broken, not_checked,
     object::{Object, escape},
     text::Text,
     variables::is_open,
@@ -88,11 +90,14 @@ fn images(object: &Object<'_>) -> Vec<Judged> {
     for list in ["containers", "initContainers"] {
         for (pointer, container) in object.entries(&format!("/spec/template/spec/{list}")) {
             let image = container["image"].as_str().unwrap_or_default();
-            let Some(flaw) = (!is_open(image)).then(|| image::flaw(image)).flatten() else { continue };
+            if is_open(image) {
+                continue;
+            }
+            let Err(flaw) = Reference::parse(image) else { continue };
             judged.push(broken(
                 &R17,
                 Spot::Object { document: object.document, pointer: format!("{pointer}/image") },
-                format!("{}: the image {image:?} {flaw}", object.title()),
+                format!("{}: the image {image:?}: {flaw}", object.title()),
                 "write <registry>/<path>:<tag>, as in docker.io/library/nginx:1.29",
             ));
         }

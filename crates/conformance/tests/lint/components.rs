@@ -250,13 +250,13 @@ fn of_workloads() -> Vec<Twin> {
         twin(
             "R17",
             "${FOO_IMAGE:=foo/manager:v1}",
-            "the image \"foo/manager:v1\" has no registry",
+            "\"foo/manager:v1\": it must name its registry",
             "docker.io/",
             |it| {
                 replace(it, "ghcr.io/foo/manager:v0.3.1", "foo/manager:v1");
             },
         ),
-        twin("R17", "name: init", "the image \"\" has no registry", "docker.io/", |it| {
+        twin("R17", "name: init", "the image \"\": it is empty", "docker.io/", |it| {
             let init = "      initContainers:\n      - name: init\n      serviceAccountName";
             replace(it, "      serviceAccountName", init);
         }),

@@ -30,14 +30,14 @@ pub(super) fn check(text: &Text<'_>) -> Vec<Judged> {
         let count = common::CONTROL_PLANE_MACHINE_COUNT;
         judged.extend(expect(&T10, control_plane, "/spec/replicas", count));
     }
-    for workers in objects.iter().filter(is_workers) {
+    for workers in objects.iter().filter(|it| is_workers(it)) {
         judged.extend(expect(&T9, workers, "/spec/template/spec/version", common::KUBERNETES_VERSION));
     }
     judged.extend(worker_count(&objects));
     judged
 }
 
-fn is_workers(object: &&Object<'_>) -> bool {
+fn is_workers(object: &Object<'_>) -> bool {
     object.is_core("MachineDeployment") || object.is_core("MachinePool")
 }
 
@@ -99,7 +99,7 @@ fn control_planes<'a>(clusters: &[&Object<'a>], objects: &'a [Object<'a>]) -> Ve
 fn worker_count(objects: &[Object<'_>]) -> Option<Judged> {
     let mut sizes = Vec::new();
     for object in objects {
-        if is_workers(&object) {
+        if is_workers(object) {
             sizes.push((object, "/spec/replicas".to_owned()));
         }
         if object.is_core("Cluster") {
