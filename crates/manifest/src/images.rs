@@ -156,14 +156,14 @@ fn is_tag(text: &str) -> bool {
 }
 
 fn is_digest(text: &str) -> bool {
-    let length = match text.split_once(':') {
+    let (hash, length) = match text.split_once(':') {
         Some(("sha256", hash)) => (hash, 64),
         Some(("sha384", hash)) => (hash, 96),
         Some(("sha512", hash)) => (hash, 128),
         _ => return false,
     };
     let is_hash = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-    length.0.len() == length.1 && length.0.bytes().all(is_hash)
+    hash.len() == length && hash.bytes().all(is_hash)
 }
 
 /// What is replaced in an image; empty parts replace nothing.
@@ -210,7 +210,8 @@ impl Overrides {
 impl Override {
     fn apply(&self, reference: &mut Reference) {
         if !self.repository.is_empty() {
-            reference.repository = self.repository.strip_suffix('/').unwrap_or(&self.repository).to_owned();
+            let repository = self.repository.strip_suffix('/').unwrap_or(&self.repository);
+            repository.clone_into(&mut reference.repository);
         }
         if !self.name.is_empty() {
             reference.name.clone_from(&self.name);

@@ -18,11 +18,10 @@ use crate::{
 const METADATA: &str = "metadata.yaml";
 
 pub(crate) fn run(args: &LintArgs, printer: Printer) -> Result<(), CommandError> {
-    let (files, check, is_wanted): (_, fn(&[Given]) -> _, fn(&str) -> bool) = match &args.what {
-        Lint::Components(files) => (files, lint::check_components, is_components),
-        Lint::Template(files) => (files, lint::check_templates, is_template),
+    let (files, report) = match &args.what {
+        Lint::Components(files) => (files, lint::check_components(&gather(files, is_components)?)),
+        Lint::Template(files) => (files, lint::check_templates(&gather(files, is_template)?)),
     };
-    let report = check(&gather(files, is_wanted)?);
     let report = if files.strict { report.strict() } else { report };
     finish(&report, files.output, printer)
 }
@@ -32,7 +31,8 @@ fn is_components(name: &str) -> bool {
 }
 
 fn is_template(name: &str) -> bool {
-    ["cluster-template", "clusterclass-"].iter().any(|it| name.starts_with(it)) && name.ends_with(".yaml")
+    let stem = name.strip_suffix(".yaml").unwrap_or_default();
+    ["cluster-template", "clusterclass-"].iter().any(|it| stem.starts_with(it))
 }
 
 /// The files that were given and those of folders that were, each with what is around it.

@@ -14,7 +14,7 @@ fn twin(
     repair: &'static str,
     spoil: impl FnOnce(&mut Given),
 ) -> Twin {
-    Twin::new(fixture::components(), rule, at, seen, repair, spoil)
+    Twin::new(&fixture::components(), rule, at, seen, repair, spoil)
 }
 
 fn rename(given: &mut Given, name: &str) {
@@ -52,7 +52,7 @@ fn of_objects() -> Vec<Twin> {
     vec![
         twin("R1", "[", "the file is not YAML", "make it YAML", |it| replace(it, "rules: []", "rules: [")),
         twin("R1", "just text", "the document is no object", "apiVersion and kind", |it| {
-            add(it, "just text\n")
+            add(it, "just text\n");
         }),
         twin("R1", "kind: Role", "apiVersion is missing", "give the object its apiVersion", |it| {
             add(it, &labelled("kind: Role", "  name: x\n"));
@@ -64,7 +64,7 @@ fn of_objects() -> Vec<Twin> {
             add(it, &labelled("apiVersion: v1\nkind: 1", "  name: x\n"));
         }),
         twin("R1", "", "there is no object in the file", "its objects", |it| {
-            it.file.text = "# nothing\n".to_owned();
+            it.file.text = String::from("# nothing\n");
         })
         .also(&["R10", "R14"]),
         twin("R2", "List", "a List of 2 objects", "a document", |it| {
@@ -154,7 +154,7 @@ fn of_repositories() -> Vec<Twin> {
             metadata(it, "v1beta2", "v1alpha4");
         }),
         twin("G17c", "- major", "it is not YAML", "make it YAML", |it| {
-            metadata(it, "kind: Metadata", "kind: [")
+            metadata(it, "kind: Metadata", "kind: [");
         }),
         twin("R7", "", "no cluster-template.yaml", "publish a template", |it| {
             it.folder.as_mut().unwrap().files.retain(|it| !it.starts_with("cluster-template"));
@@ -328,7 +328,7 @@ fn of_labels_and_links() -> Vec<Twin> {
             },
         ),
         twin("R20", "foo-issuer", "refers to Issuer foo-issuer", "add it", |it| {
-            drop_document(it, "kind: Issuer\nmeta")
+            drop_document(it, "kind: Issuer\nmeta");
         }),
         twin("R20", "foo-settings", "refers to ConfigMap foo-settings", "add it", |it| {
             replace(it, ", optional: true", "");

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use capstan_conformance::lint::{File, Folder, Given};
 
-pub(crate) const COMPONENTS: &str = r#"# The licence, and ${FOO_URL:=https://foo.example}.
+pub(crate) const COMPONENTS: &str = r"# The licence, and ${FOO_URL:=https://foo.example}.
 apiVersion: v1
 kind: Namespace
 metadata:
@@ -163,7 +163,7 @@ webhooks:
     service:
       name: foo-webhook-service
       namespace: foo-system
-"#;
+";
 
 pub(crate) const METADATA: &str = "\
 apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3
@@ -277,7 +277,7 @@ data:
       name: for-the-workload-cluster
 "#;
 
-pub(crate) const TOPOLOGY: &str = r#"apiVersion: cluster.x-k8s.io/v1beta1
+pub(crate) const TOPOLOGY: &str = r"apiVersion: cluster.x-k8s.io/v1beta1
 kind: Cluster
 metadata:
   name: ${CLUSTER_NAME}
@@ -295,9 +295,9 @@ spec:
       - class: default
         name: md-1
         replicas: 1
-"#;
+";
 
-pub(crate) const CLASS: &str = r#"apiVersion: cluster.x-k8s.io/v1beta1
+pub(crate) const CLASS: &str = r"apiVersion: cluster.x-k8s.io/v1beta1
 kind: ClusterClass
 metadata:
   name: small
@@ -312,7 +312,7 @@ apiVersion: infrastructure.cluster.x-k8s.io/v1
 kind: FooClusterTemplate
 metadata:
   name: small
-"#;
+";
 
 /// A file of the release `infrastructure-foo/v0.3.1`.
 pub(crate) fn given(name: &str, text: &str) -> Given {

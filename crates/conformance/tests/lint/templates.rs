@@ -14,7 +14,7 @@ fn twin(
     repair: &'static str,
     spoil: impl FnOnce(&mut Given),
 ) -> Twin {
-    Twin::new(fixture::template(), rule, at, seen, repair, spoil)
+    Twin::new(&fixture::template(), rule, at, seen, repair, spoil)
 }
 
 fn topology(
@@ -24,7 +24,7 @@ fn topology(
     repair: &'static str,
     spoil: impl FnOnce(&mut Given),
 ) -> Twin {
-    Twin::new(fixture::topology(), rule, at, seen, repair, spoil)
+    Twin::new(&fixture::topology(), rule, at, seen, repair, spoil)
 }
 
 pub(crate) fn twins() -> Vec<Twin> {
@@ -61,7 +61,7 @@ fn of_files_and_scopes() -> Vec<Twin> {
             replace(it, "# A cluster", "# See ${FOO_URL}. A cluster");
         }),
         twin("T1", "", "the file is named template.yaml", "cluster-template-<flavor>.yaml", |it| {
-            it.file.name = "infrastructure-foo/v0.3.1/template.yaml".to_owned();
+            it.file.name = String::from("infrastructure-foo/v0.3.1/template.yaml");
         }),
         twin("T2", "", "no components file", "infrastructure-components.yaml", |it| {
             it.folder.as_mut().unwrap().files.remove("infrastructure-components.yaml");
@@ -188,7 +188,7 @@ fn of_links() -> Vec<Twin> {
                 it.folder.as_mut().unwrap().files.remove("clusterclass-small.yaml");
             },
         ),
-        Twin::new(fixture::class(), "T12", "other", "refers to FooClusterTemplate other", "add it", |it| {
+        Twin::new(&fixture::class(), "T12", "other", "refers to FooClusterTemplate other", "add it", |it| {
             replace(it, "      name: small\n", "      name: other\n");
         }),
     ]

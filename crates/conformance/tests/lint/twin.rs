@@ -17,7 +17,7 @@ pub(crate) struct Twin {
 impl Twin {
     /// Breaks something.
     pub(crate) fn new(
-        given: Given,
+        given: &Given,
         rule: &'static str,
         at: &'static str,
         seen: &'static str,
@@ -26,7 +26,7 @@ impl Twin {
     ) -> Self {
         let mut spoiled = given.clone();
         spoil(&mut spoiled);
-        assert_ne!(spoiled, given, "{rule}: nothing is spoiled");
+        assert_ne!(&spoiled, given, "{rule}: nothing is spoiled");
         Self { rule, seen, at, repair, given: spoiled, also: &[] }
     }
 
