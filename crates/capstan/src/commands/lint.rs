@@ -170,16 +170,16 @@ mod tests {
     fn the_command_fails_where_a_rule_must_be_kept_and_strictly_where_it_should() {
         let repository = Repository::new("exit");
         let file = repository.at("v0.1.0/cluster-template.yaml");
-        let run = |strict| {
+        let passes = |strict| {
             let what =
                 Lint::Template(LintFiles { files: vec![file.clone()], strict, output: ReportFormat::Json });
-            super::run(&LintArgs { what }, Printer::new()).is_ok()
+            run(&LintArgs { what }, Printer::new()).is_ok()
         };
-        assert!(!run(false), "the document is no object of Kubernetes");
+        assert!(!passes(false), "the document is no object of Kubernetes");
         let cluster = "apiVersion: cluster.x-k8s.io/v1beta2\nkind: Cluster\nmetadata: {name: fixed}\n";
         fs::write(&file, cluster).unwrap();
-        assert!(run(false) && !run(true), "the name should be a variable");
+        assert!(passes(false) && !passes(true), "the name should be a variable");
         fs::write(&file, cluster.replace("fixed", "\"${CLUSTER_NAME}\"")).unwrap();
-        assert!(run(true));
+        assert!(passes(true));
     }
 }
