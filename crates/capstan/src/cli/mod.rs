@@ -5,6 +5,7 @@ pub(crate) mod completion;
 pub(crate) mod config;
 pub(crate) mod generate;
 pub(crate) mod init;
+pub(crate) mod lint;
 
 use std::{path::PathBuf, time::Duration};
 
@@ -15,6 +16,8 @@ use clap::{
 
 use self::{completion::CompletionArgs, config::ConfigArgs, generate::GenerateArgs, init::InitArgs};
 use crate::program;
+
+pub(crate) use lint::{Lint, LintArgs, LintFiles};
 
 /// A Cluster API management plane: the CLI, the core provider and a reference infrastructure provider in one binary.
 #[derive(Debug, Parser)]
@@ -89,6 +92,12 @@ pub(crate) enum Command {
 
     /// Print a script that completes commands, flags, providers, versions and flavors in a shell
     Completion(CompletionArgs),
+
+    /// Check the files of a provider's release as their author wrote them
+    ///
+    /// Each finding names the rule, the file, line and column, what was seen and how to repair it. The command fails
+    /// where a rule is broken that must be kept.
+    Lint(LintArgs),
 
     /// Print the version of this binary
     Version(VersionArgs),

@@ -6,6 +6,7 @@ mod conformance;
 mod crds;
 mod generate;
 mod init;
+mod lint;
 mod manager;
 mod quickstart;
 pub(crate) mod version;
@@ -28,6 +29,7 @@ pub(crate) async fn run(cli: Cli, printer: Printer) -> Result<(), CommandError> 
         Command::Manager(args) => manager::run(*args).await,
         Command::Crds(args) => crds::run(&args, printer),
         Command::Conformance(args) => conformance::run(args, printer).await,
+        Command::Lint(args) => lint::run(&args, printer),
         Command::Version(args) => version::run(&args, printer),
     }
 }
