@@ -1,9 +1,13 @@
 //! The command line: every flag in one place.
 
+mod convert;
+
 use std::{path::PathBuf, time::Duration};
 
 use capstan_runtime::options::{ManagerOptions, parse_duration};
 use clap::{ArgAction, ArgGroup, Args, Parser, Subcommand, ValueEnum};
+
+pub(crate) use self::convert::ConvertArgs;
 
 /// A Cluster API management plane: the CLI, the core provider and a reference infrastructure provider in one binary.
 #[derive(Debug, Parser)]
@@ -36,6 +40,13 @@ pub(crate) enum Command {
     /// Each finding names the rule, what was seen, how to repair it, and the paragraph of the contract. The command
     /// fails where a rule is broken that a provider must keep.
     Conformance(ConformanceArgs),
+
+    /// Convert manifests of Cluster API from v1beta1 to v1beta2
+    ///
+    /// Documents of cluster.x-k8s.io/v1beta1 are converted; all others are passed through. Comments are not kept.
+    ///
+    /// Example: capstan convert cluster.yaml -o cluster.yaml
+    Convert(ConvertArgs),
 
     /// Print the version of this binary
     Version(VersionArgs),

@@ -1,6 +1,7 @@
 //! One file a command.
 
 mod conformance;
+mod convert;
 mod crds;
 mod manager;
 mod quickstart;
@@ -19,6 +20,7 @@ pub(crate) async fn run(cli: Cli, printer: Printer) -> Result<(), CommandError> 
         Command::Manager(args) => manager::run(*args).await,
         Command::Crds(args) => crds::run(&args, printer),
         Command::Conformance(args) => conformance::run(args, printer).await,
+        Command::Convert(args) => convert::run(&args, printer),
         Command::Version(args) => version::run(&args, printer),
     }
 }

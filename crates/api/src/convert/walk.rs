@@ -1,0 +1,385 @@
+//! What fields hold, and the walk that carries them over.
+//!
+//! The tables under [`super::fields`] say all that differs from kind to kind. Empty values are left out where
+//! upstream's types leave them out, because users compare what both tools write.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use super::{ConvertError, duration};
+
+/// The known fields of an object in v1beta1.
+pub(super) struct Fields {
+    pub(super) own: &'static [Field],
+    /// Groups of fields that several objects have.
+    pub(super) shared: &'static [&'static Fields],
+}
+
+/// A field: its name in v1beta1, its path in v1beta2, and what it holds.
+#[derive(Clone, Copy)]
+pub(super) struct Field {
+    old: &'static str,
+    new: &'static str,
+    shape: Shape,
+    shown: Shown,
+}
+
+/// When a field is written.
+#[derive(Clone, Copy)]
+enum Shown {
+    /// If it is not empty: empty says the same as absent.
+    NotEmpty,
+    /// If it was there: zero says something else than absent.
+    Present,
+    /// With its object.
+    Always,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Shape {
+    Text,
+    Flag,
+    Number,
+    NumberOrText,
+    /// A moment, written in UTC to the second.
+    Time,
+    /// A duration as text; seconds.
+    Seconds,
+    /// A group and version; the group.
+    Group,
+    /// Any value, carried over as it is.
+    Anything,
+    List(&'static Shape),
+    Map(&'static Shape),
+    /// A map of objects; a list of them with names.
+    NamedList(&'static Fields),
+    Object(&'static Fields),
+    /// A list of objects.
+    Objects(&'static Fields),
+    /// An object whose members have their places in the object around it.
+    Spread(&'static Fields),
+    /// v1beta2 cannot say it.
+    Gone,
+    /// v1beta2 need not say it.
+    Implied,
+}
+
+pub(super) const fn moved(old: &'static str, new: &'static str, shape: Shape) -> Field {
+    Field { old, new, shape, shown: Shown::NotEmpty }
+}
+
+pub(super) const fn same(name: &'static str, shape: Shape) -> Field {
+    moved(name, name, shape)
+}
+
+pub(super) const fn text(name: &'static str) -> Field {
+    same(name, Shape::Text)
+}
+
+pub(super) const fn number(name: &'static str) -> Field {
+    same(name, Shape::Number)
+}
+
+impl Field {
+    pub(super) const fn if_present(self) -> Self {
+        Self { shown: Shown::Present, ..self }
+    }
+
+    pub(super) const fn always(self) -> Self {
+        Self { shown: Shown::Always, ..self }
+    }
+}
+
+impl Fields {
+    fn all(&self) -> impl Iterator<Item = &Field> {
+        self.own.iter().chain(self.shared.iter().flat_map(|fields| fields.own))
+    }
+}
+
+/// Where we are in an object, and what could not be carried over so far.
+#[derive(Default)]
+pub(super) struct Walk {
+    path: String,
+    pub(super) lost: Vec<String>,
+}
+
+/// A value in v1beta2.
+struct Made {
+    value: Value,
+    /// Whether there was nothing.
+    is_absent: bool,
+    /// Whether it says nothing, so that it may be left out.
+    is_empty: bool,
+    /// Whether nothing was ever said: a list without elements is empty, but it is not nothing.
+    is_zero: bool,
+}
+
+impl Made {
+    fn scalar(value: Value, is_absent: bool) -> Self {
+        let is_zero = value.is_null() || value == "" || value == 0 || value == false;
+        Self { value, is_absent, is_empty: is_zero, is_zero }
+    }
+}
+
+type Object = Map<String, Value>;
+
+impl Walk {
+    /// Carries an object over. Fields that are not known stay as they are.
+    pub(super) fn object(&mut self, fields: &Fields, mut source: Object) -> Result<Object, ConvertError> {
+        let mut target = Object::new();
+        self.carry(fields, &mut source, &mut target)?;
+        merge(&mut target, source);
+        Ok(target)
+    }
+
+    /// Carries the known fields over, and says whether they were all zero.
+    fn carry(
+        &mut self,
+        fields: &Fields,
+        source: &mut Object,
+        target: &mut Object,
+    ) -> Result<bool, ConvertError> {
+        let mut are_zero = true;
+        for field in fields.all() {
+            are_zero &= self.within(field.old, |walk| walk.carry_field(field, source, target))?;
+        }
+        Ok(are_zero)
+    }
+
+    fn carry_field(
+        &mut self,
+        field: &Field,
+        source: &mut Object,
+        target: &mut Object,
+    ) -> Result<bool, ConvertError> {
+        let value = source.remove(field.old).unwrap_or_default();
+        match field.shape {
+            Shape::Implied => return Ok(true),
+            Shape::Gone => {
+                if !value.is_null() {
+                    self.lost.push(self.path.clone());
+                }
+                return Ok(true);
+            }
+            Shape::Spread(fields) => {
+                let mut members = self.members(value)?;
+                if members.is_empty() {
+                    return Ok(true);
+                }
+                let are_zero = self.carry(fields, &mut members, target)?;
+                if !members.is_empty() {
+                    source.insert(field.old.to_owned(), members.into());
+                }
+                return Ok(are_zero);
+            }
+            _ => {}
+        }
+        let made = self.make(field.shape, value)?;
+        let is_shown = match field.shown {
+            Shown::NotEmpty => !made.is_empty,
+            Shown::Present => !made.is_absent,
+            Shown::Always => true,
+        };
+        let is_zero = match field.shown {
+            Shown::Present => made.is_absent,
+            // A list that moves is made anew, and an empty one is not made at all.
+            _ if field.old != field.new => made.is_empty,
+            _ => made.is_zero,
+        };
+        if is_shown {
+            put(target, field.new, made.value);
+        }
+        Ok(is_zero)
+    }
+
+    fn make(&mut self, shape: Shape, value: Value) -> Result<Made, ConvertError> {
+        let is_absent = value.is_null();
+        let made = match shape {
+            Shape::List(element) => return self.list(*element, value),
+            Shape::Objects(fields) => return self.list(Shape::Object(fields), value),
+            Shape::Map(member) => return self.map(*member, value),
+            Shape::NamedList(fields) => return self.named_list(fields, value),
+            Shape::Object(fields) => {
+                let mut members = self.members(value)?;
+                let mut target = Object::new();
+                let is_zero = members.is_empty()
+                    || self.carry(fields, &mut members, &mut target)? && members.is_empty();
+                merge(&mut target, members);
+                return Ok(Made { value: target.into(), is_absent, is_empty: is_zero, is_zero });
+            }
+            Shape::Anything | Shape::Spread(_) | Shape::Gone | Shape::Implied => value,
+            Shape::Flag | Shape::Number if is_variable(&value) => value,
+            Shape::Text => self.text(value)?.into(),
+            Shape::Flag => match value {
+                Value::Null => false.into(),
+                Value::Bool(flag) => flag.into(),
+                other => return Err(self.unfit(&other, "true or false")),
+            },
+            Shape::Number => self.number(&value)?.into(),
+            Shape::NumberOrText => match value {
+                Value::String(_) | Value::Null => value,
+                other => self.number(&other)?.into(),
+            },
+            Shape::Time => self.time(value)?,
+            Shape::Seconds => self.seconds(value)?.into(),
+            Shape::Group => self.group(value)?.into(),
+        };
+        // Any value but null is a statement, even an empty one.
+        if matches!(shape, Shape::Anything) {
+            return Ok(Made { value: made, is_absent, is_empty: is_absent, is_zero: is_absent });
+        }
+        Ok(Made::scalar(made, is_absent))
+    }
+
+    fn list(&mut self, shape: Shape, value: Value) -> Result<Made, ConvertError> {
+        let is_absent = value.is_null();
+        let elements = match value {
+            Value::Null => Vec::new(),
+            Value::Array(elements) => elements,
+            other => return Err(self.unfit(&other, "a list")),
+        };
+        let mut list = Vec::with_capacity(elements.len());
+        for (index, element) in elements.into_iter().enumerate() {
+            let step = format!("[{index}]");
+            list.push(self.within(&step, |walk| walk.make(shape, element))?.value);
+        }
+        Ok(Made { is_empty: list.is_empty(), value: list.into(), is_absent, is_zero: is_absent })
+    }
+
+    fn map(&mut self, shape: Shape, value: Value) -> Result<Made, ConvertError> {
+        let is_absent = value.is_null();
+        let mut map = Object::new();
+        for (name, member) in self.members(value)? {
+            let made = self.within(&name, |walk| walk.make(shape, member))?;
+            map.insert(name, made.value);
+        }
+        Ok(Made { is_empty: map.is_empty(), value: map.into(), is_absent, is_zero: is_absent })
+    }
+
+    fn named_list(&mut self, fields: &'static Fields, value: Value) -> Result<Made, ConvertError> {
+        let made = self.map(Shape::Object(fields), value)?;
+        let mut members: Vec<_> = match made.value {
+            Value::Object(map) => map.into_iter().collect(),
+            _ => Vec::new(),
+        };
+        members.sort_by(|(left, _), (right, _)| left.cmp(right));
+        let named = |(name, mut member): (String, Value)| {
+            if let Value::Object(member) = &mut member {
+                member.insert("name".to_owned(), name.into());
+            }
+            member
+        };
+        Ok(Made { value: members.into_iter().map(named).collect(), ..made })
+    }
+
+    fn members(&self, value: Value) -> Result<Object, ConvertError> {
+        match value {
+            Value::Null => Ok(Object::new()),
+            Value::Object(members) => Ok(members),
+            other => Err(self.unfit(&other, "an object")),
+        }
+    }
+
+    fn text(&self, value: Value) -> Result<String, ConvertError> {
+        match value {
+            Value::Null => Ok(String::new()),
+            Value::String(text) => Ok(text),
+            other => Err(self.unfit(&other, "a text; does it lack quotes?")),
+        }
+    }
+
+    fn number(&self, value: &Value) -> Result<i64, ConvertError> {
+        if value.is_null() {
+            return Ok(0);
+        }
+        // A float that is whole is written as a whole number, which leaves the parsing of large ones to serde.
+        let whole = value.as_f64().filter(|number| number.fract() == 0.0);
+        value
+            .as_i64()
+            .or_else(|| whole.and_then(|number| format!("{number:.0}").parse().ok()))
+            .ok_or_else(|| self.unfit(value, "a whole number"))
+    }
+
+    fn time(&self, value: Value) -> Result<Value, ConvertError> {
+        if value.is_null() {
+            return Ok(value);
+        }
+        let moment = value.as_str().and_then(|text| text.parse::<Timestamp>().ok());
+        let moment = moment.ok_or_else(|| self.unfit(&value, "a time such as 2025-01-31T12:00:00Z"))?;
+        Ok(moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string().into())
+    }
+
+    fn seconds(&self, value: Value) -> Result<i32, ConvertError> {
+        match &value {
+            Value::Null => Some(0),
+            Value::String(text) => duration::seconds(text),
+            _ => None,
+        }
+        .ok_or_else(|| self.unfit(&value, "a duration such as 1h30m"))
+    }
+
+    fn group(&self, value: Value) -> Result<String, ConvertError> {
+        let version = self.text(value)?;
+        match version.split_once('/') {
+            None => Ok(String::new()),
+            Some((_, rest)) if rest.contains('/') => {
+                Err(self.unfit(&version.into(), "of the form group/version"))
+            }
+            Some((group, _)) => Ok(group.to_owned()),
+        }
+    }
+
+    fn unfit(&self, value: &Value, wanted: &str) -> ConvertError {
+        ConvertError::InvalidValue { path: self.path.clone(), reason: format!("{value} is not {wanted}") }
+    }
+
+    pub(super) fn within<T>(&mut self, step: &str, go: impl FnOnce(&mut Self) -> T) -> T {
+        let length = self.path.len();
+        if length > 0 && !step.starts_with('[') {
+            self.path.push('.');
+        }
+        self.path.push_str(step);
+        let result = go(self);
+        self.path.truncate(length);
+        result
+    }
+}
+
+/// Whether a template's variable stands where a value will be.
+fn is_variable(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| text.contains("${"))
+}
+
+/// Sets a field, and makes the objects around it. An object is added to one that is there already.
+fn put(object: &mut Object, path: &str, value: Value) {
+    let Some((field, rest)) = path.split_once('.') else {
+        match (object.get_mut(path), value) {
+            (Some(Value::Object(present)), Value::Object(new)) => merge(present, new),
+            (_, value) => {
+                object.insert(path.to_owned(), value);
+            }
+        }
+        return;
+    };
+    let inner = object.entry(field).or_insert_with(|| json!({}));
+    if let Value::Object(inner) = inner {
+        put(inner, rest, value);
+    } else {
+        let mut made = Object::new();
+        put(&mut made, rest, value);
+        *inner = made.into();
+    }
+}
+
+/// Adds what is not there yet.
+fn merge(object: &mut Object, others: Object) {
+    for (name, other) in others {
+        match (object.get_mut(&name), other) {
+            (None, other) => {
+                object.insert(name, other);
+            }
+            (Some(Value::Object(present)), Value::Object(other)) => merge(present, other),
+            _ => {}
+        }
+    }
+}
