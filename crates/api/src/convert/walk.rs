@@ -174,6 +174,17 @@ impl Walk {
             }
             _ => {}
         }
+        // Where nobody said anything, nothing is added: not even the fields that upstream's types always have.
+        let is_void = match (field.shown, field.shape) {
+            (Shown::Always, _) => false,
+            (Shown::NotEmpty, Shape::Object(_)) => {
+                value.is_null() || value.as_object().is_some_and(Object::is_empty)
+            }
+            _ => value.is_null(),
+        };
+        if is_void {
+            return Ok(true);
+        }
         let made = self.make(field.shape, value)?;
         let is_shown = match field.shown {
             Shown::NotEmpty => !made.is_empty,
@@ -182,6 +193,7 @@ impl Walk {
         };
         let is_zero = match field.shown {
             Shown::Present => made.is_absent,
+            Shown::Always => false,
             // A list that moves is made anew, and an empty one is not made at all.
             _ if field.old != field.new => made.is_empty,
             _ => made.is_zero,
@@ -202,8 +214,7 @@ impl Walk {
             Shape::Object(fields) => {
                 let mut members = self.members(value)?;
                 let mut target = Object::new();
-                let is_zero = members.is_empty()
-                    || self.carry(fields, &mut members, &mut target)? && members.is_empty();
+                let is_zero = self.carry(fields, &mut members, &mut target)? && members.is_empty();
                 merge(&mut target, members);
                 return Ok(Made { value: target.into(), is_absent, is_empty: is_zero, is_zero });
             }
