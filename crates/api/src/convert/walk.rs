@@ -90,6 +90,35 @@ impl Field {
     }
 }
 
+impl Field {
+    /// Where nobody said anything, nothing is added: not even the fields that upstream's types always have.
+    fn is_void(&self, value: &Value) -> bool {
+        match (self.shown, self.shape) {
+            (Shown::Always, _) => false,
+            (Shown::NotEmpty, Shape::Object(_)) => {
+                value.is_null() || value.as_object().is_some_and(Object::is_empty)
+            }
+            _ => value.is_null(),
+        }
+    }
+
+    fn is_shown(&self, made: &Made) -> bool {
+        match self.shown {
+            Shown::NotEmpty => !made.is_empty,
+            Shown::Present | Shown::Always => true,
+        }
+    }
+
+    fn is_zero(&self, made: &Made) -> bool {
+        match self.shown {
+            // A list that moves is made anew, and an empty one is not made at all.
+            Shown::NotEmpty if self.old != self.new => made.is_empty,
+            Shown::NotEmpty => made.is_zero,
+            Shown::Present | Shown::Always => false,
+        }
+    }
+}
+
 impl Fields {
     fn all(&self) -> impl Iterator<Item = &Field> {
         self.own.iter().chain(self.shared.iter().flat_map(|fields| fields.own))
@@ -106,8 +135,6 @@ pub(super) struct Walk {
 /// A value in v1beta2.
 struct Made {
     value: Value,
-    /// Whether there was nothing.
-    is_absent: bool,
     /// Whether it says nothing, so that it may be left out.
     is_empty: bool,
     /// Whether nothing was ever said: a list without elements is empty, but it is not nothing.
@@ -115,9 +142,13 @@ struct Made {
 }
 
 impl Made {
-    fn scalar(value: Value, is_absent: bool) -> Self {
+    fn scalar(value: Value) -> Self {
         let is_zero = value.is_null() || value == "" || value == 0 || value == false;
-        Self { value, is_absent, is_empty: is_zero, is_zero }
+        Self { value, is_empty: is_zero, is_zero }
+    }
+
+    fn container(value: Value, is_empty: bool) -> Self {
+        Self { value, is_empty, is_zero: false }
     }
 }
 
@@ -146,6 +177,7 @@ impl Walk {
         Ok(are_zero)
     }
 
+    /// Carries one field over, and says whether it was zero.
     fn carry_field(
         &mut self,
         field: &Field,
@@ -154,12 +186,11 @@ impl Walk {
     ) -> Result<bool, ConvertError> {
         let value = source.remove(field.old).unwrap_or_default();
         match field.shape {
-            Shape::Implied => return Ok(true),
+            Shape::Implied => {}
             Shape::Gone => {
                 if !value.is_null() {
                     self.lost.push(self.path.clone());
                 }
-                return Ok(true);
             }
             Shape::Spread(fields) => {
                 let mut members = self.members(value)?;
@@ -172,40 +203,20 @@ impl Walk {
                 }
                 return Ok(are_zero);
             }
-            _ => {}
-        }
-        // Where nobody said anything, nothing is added: not even the fields that upstream's types always have.
-        let is_void = match (field.shown, field.shape) {
-            (Shown::Always, _) => false,
-            (Shown::NotEmpty, Shape::Object(_)) => {
-                value.is_null() || value.as_object().is_some_and(Object::is_empty)
+            _ if field.is_void(&value) => {}
+            shape => {
+                let made = self.make(shape, value)?;
+                let is_zero = field.is_zero(&made);
+                if field.is_shown(&made) {
+                    put(target, field.new, made.value);
+                }
+                return Ok(is_zero);
             }
-            _ => value.is_null(),
-        };
-        if is_void {
-            return Ok(true);
         }
-        let made = self.make(field.shape, value)?;
-        let is_shown = match field.shown {
-            Shown::NotEmpty => !made.is_empty,
-            Shown::Present => !made.is_absent,
-            Shown::Always => true,
-        };
-        let is_zero = match field.shown {
-            Shown::Present => made.is_absent,
-            Shown::Always => false,
-            // A list that moves is made anew, and an empty one is not made at all.
-            _ if field.old != field.new => made.is_empty,
-            _ => made.is_zero,
-        };
-        if is_shown {
-            put(target, field.new, made.value);
-        }
-        Ok(is_zero)
+        Ok(true)
     }
 
     fn make(&mut self, shape: Shape, value: Value) -> Result<Made, ConvertError> {
-        let is_absent = value.is_null();
         let made = match shape {
             Shape::List(element) => return self.list(*element, value),
             Shape::Objects(fields) => return self.list(Shape::Object(fields), value),
@@ -216,7 +227,7 @@ impl Walk {
                 let mut target = Object::new();
                 let is_zero = self.carry(fields, &mut members, &mut target)? && members.is_empty();
                 merge(&mut target, members);
-                return Ok(Made { value: target.into(), is_absent, is_empty: is_zero, is_zero });
+                return Ok(Made { value: target.into(), is_empty: is_zero, is_zero });
             }
             Shape::Anything | Shape::Spread(_) | Shape::Gone | Shape::Implied => value,
             Shape::Flag | Shape::Number if is_variable(&value) => value,
@@ -232,18 +243,18 @@ impl Walk {
                 other => self.number(&other)?.into(),
             },
             Shape::Time => self.time(value)?,
-            Shape::Seconds => self.seconds(value)?.into(),
+            Shape::Seconds => self.seconds(&value)?.into(),
             Shape::Group => self.group(value)?.into(),
         };
         // Any value but null is a statement, even an empty one.
         if matches!(shape, Shape::Anything) {
-            return Ok(Made { value: made, is_absent, is_empty: is_absent, is_zero: is_absent });
+            let is_zero = made.is_null();
+            return Ok(Made { value: made, is_empty: is_zero, is_zero });
         }
-        Ok(Made::scalar(made, is_absent))
+        Ok(Made::scalar(made))
     }
 
     fn list(&mut self, shape: Shape, value: Value) -> Result<Made, ConvertError> {
-        let is_absent = value.is_null();
         let elements = match value {
             Value::Null => Vec::new(),
             Value::Array(elements) => elements,
@@ -254,17 +265,18 @@ impl Walk {
             let step = format!("[{index}]");
             list.push(self.within(&step, |walk| walk.make(shape, element))?.value);
         }
-        Ok(Made { is_empty: list.is_empty(), value: list.into(), is_absent, is_zero: is_absent })
+        let is_empty = list.is_empty();
+        Ok(Made::container(list.into(), is_empty))
     }
 
     fn map(&mut self, shape: Shape, value: Value) -> Result<Made, ConvertError> {
-        let is_absent = value.is_null();
         let mut map = Object::new();
         for (name, member) in self.members(value)? {
             let made = self.within(&name, |walk| walk.make(shape, member))?;
             map.insert(name, made.value);
         }
-        Ok(Made { is_empty: map.is_empty(), value: map.into(), is_absent, is_zero: is_absent })
+        let is_empty = map.is_empty();
+        Ok(Made::container(map.into(), is_empty))
     }
 
     fn named_list(&mut self, fields: &'static Fields, value: Value) -> Result<Made, ConvertError> {
@@ -320,13 +332,13 @@ impl Walk {
         Ok(moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string().into())
     }
 
-    fn seconds(&self, value: Value) -> Result<i32, ConvertError> {
-        match &value {
+    fn seconds(&self, value: &Value) -> Result<i32, ConvertError> {
+        match value {
             Value::Null => Some(0),
             Value::String(text) => duration::seconds(text),
             _ => None,
         }
-        .ok_or_else(|| self.unfit(&value, "a duration such as 1h30m"))
+        .ok_or_else(|| self.unfit(value, "a duration such as 1h30m"))
     }
 
     fn group(&self, value: Value) -> Result<String, ConvertError> {
