@@ -9,11 +9,14 @@
 
 pub(crate) mod duration;
 mod fields;
+mod shape;
+#[cfg(test)]
+mod tests;
 mod walk;
 
 use serde_json::{Map, Value};
 
-use self::walk::{Fields, Walk};
+use self::{shape::Fields, walk::Walk};
 use crate::names::{CORE_GROUP, annotation::CONVERSION_DATA};
 
 const OLD: &str = "v1beta1";

@@ -1,4 +1,4 @@
-//! What fields hold, and the walk that carries them over.
+//! The walk that carries fields over.
 //!
 //! The tables under [`super::fields`] say all that differs from kind to kind. Empty values are left out where
 //! upstream's types leave them out, because users compare what both tools write.
@@ -6,124 +6,10 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::{ConvertError, duration};
-
-/// The known fields of an object in v1beta1.
-pub(super) struct Fields {
-    pub(super) own: &'static [Field],
-    /// Groups of fields that several objects have.
-    pub(super) shared: &'static [&'static Fields],
-}
-
-/// A field: its name in v1beta1, its path in v1beta2, and what it holds.
-#[derive(Clone, Copy)]
-pub(super) struct Field {
-    old: &'static str,
-    new: &'static str,
-    shape: Shape,
-    shown: Shown,
-}
-
-/// When a field is written.
-#[derive(Clone, Copy)]
-enum Shown {
-    /// If it is not empty: empty says the same as absent.
-    NotEmpty,
-    /// If it was there: zero says something else than absent.
-    Present,
-    /// With its object.
-    Always,
-}
-
-#[derive(Clone, Copy)]
-pub(super) enum Shape {
-    Text,
-    Flag,
-    Number,
-    NumberOrText,
-    /// A moment, written in UTC to the second.
-    Time,
-    /// A duration as text; seconds.
-    Seconds,
-    /// A group and version; the group.
-    Group,
-    /// Any value, carried over as it is.
-    Anything,
-    List(&'static Shape),
-    Map(&'static Shape),
-    /// A map of objects; a list of them with names.
-    NamedList(&'static Fields),
-    Object(&'static Fields),
-    /// A list of objects.
-    Objects(&'static Fields),
-    /// An object whose members have their places in the object around it.
-    Spread(&'static Fields),
-    /// v1beta2 cannot say it.
-    Gone,
-    /// v1beta2 need not say it.
-    Implied,
-}
-
-pub(super) const fn moved(old: &'static str, new: &'static str, shape: Shape) -> Field {
-    Field { old, new, shape, shown: Shown::NotEmpty }
-}
-
-pub(super) const fn same(name: &'static str, shape: Shape) -> Field {
-    moved(name, name, shape)
-}
-
-pub(super) const fn text(name: &'static str) -> Field {
-    same(name, Shape::Text)
-}
-
-pub(super) const fn number(name: &'static str) -> Field {
-    same(name, Shape::Number)
-}
-
-impl Field {
-    pub(super) const fn if_present(self) -> Self {
-        Self { shown: Shown::Present, ..self }
-    }
-
-    pub(super) const fn always(self) -> Self {
-        Self { shown: Shown::Always, ..self }
-    }
-}
-
-impl Field {
-    /// Where nobody said anything, nothing is added: not even the fields that upstream's types always have.
-    fn is_void(&self, value: &Value) -> bool {
-        match (self.shown, self.shape) {
-            (Shown::Always, _) => false,
-            (Shown::NotEmpty, Shape::Object(_)) => {
-                value.is_null() || value.as_object().is_some_and(Object::is_empty)
-            }
-            _ => value.is_null(),
-        }
-    }
-
-    fn is_shown(&self, made: &Made) -> bool {
-        match self.shown {
-            Shown::NotEmpty => !made.is_empty,
-            Shown::Present | Shown::Always => true,
-        }
-    }
-
-    fn is_zero(&self, made: &Made) -> bool {
-        match self.shown {
-            // A list that moves is made anew, and an empty one is not made at all.
-            Shown::NotEmpty if self.old != self.new => made.is_empty,
-            Shown::NotEmpty => made.is_zero,
-            Shown::Present | Shown::Always => false,
-        }
-    }
-}
-
-impl Fields {
-    fn all(&self) -> impl Iterator<Item = &Field> {
-        self.own.iter().chain(self.shared.iter().flat_map(|fields| fields.own))
-    }
-}
+use super::{
+    ConvertError, duration,
+    shape::{Field, Fields, Shape, Shown},
+};
 
 /// Where we are in an object, and what could not be carried over so far.
 #[derive(Default)]
@@ -149,6 +35,22 @@ impl Made {
 
     fn container(value: Value, is_empty: bool) -> Self {
         Self { value, is_empty, is_zero: false }
+    }
+
+    fn is_shown(&self, field: &Field) -> bool {
+        match field.shown {
+            Shown::NotEmpty => !self.is_empty,
+            Shown::Present | Shown::Always => true,
+        }
+    }
+
+    fn is_zero_in(&self, field: &Field) -> bool {
+        match field.shown {
+            // A list that moves is made anew, and an empty one is not made at all.
+            Shown::NotEmpty if field.old != field.new => self.is_empty,
+            Shown::NotEmpty => self.is_zero,
+            Shown::Present | Shown::Always => false,
+        }
     }
 }
 
@@ -206,8 +108,8 @@ impl Walk {
             _ if field.is_void(&value) => {}
             shape => {
                 let made = self.make(shape, value)?;
-                let is_zero = field.is_zero(&made);
-                if field.is_shown(&made) {
+                let is_zero = made.is_zero_in(field);
+                if made.is_shown(field) {
                     put(target, field.new, made.value);
                 }
                 return Ok(is_zero);

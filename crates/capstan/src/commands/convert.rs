@@ -2,7 +2,7 @@
 
 use std::{
     fmt,
-    fs::{self, OpenOptions, Permissions},
+    fs::{self, File, OpenOptions, Permissions},
     io::{self, Write},
     os::unix::fs::{OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
@@ -134,7 +134,8 @@ fn write_whole(file: &Path, text: &str) -> io::Result<()> {
     }
     let mode = existing.map_or(NEW_FILE_MODE, |existing| existing.permissions().mode());
     let temporary = beside(&file);
-    let written = write_new(&temporary, text, mode).and_then(|()| fs::rename(&temporary, &file));
+    let new = OpenOptions::new().write(true).create_new(true).mode(NEW_FILE_MODE).open(&temporary)?;
+    let written = fill(new, text, mode).and_then(|()| fs::rename(&temporary, &file));
     if written.is_err() {
         // What is left of it is of no use; that it failed is what matters.
         let _ = fs::remove_file(&temporary);
@@ -142,8 +143,7 @@ fn write_whole(file: &Path, text: &str) -> io::Result<()> {
     written
 }
 
-fn write_new(file: &Path, text: &str, mode: u32) -> io::Result<()> {
-    let mut new = OpenOptions::new().write(true).create_new(true).mode(NEW_FILE_MODE).open(file)?;
+fn fill(mut new: File, text: &str, mode: u32) -> io::Result<()> {
     new.set_permissions(Permissions::from_mode(mode))?;
     new.write_all(text.as_bytes())?;
     new.sync_all()
@@ -182,5 +182,97 @@ mod stand_in {
             }
         }
         Ok(documents)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::env;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn document(line: usize, value: Value) -> Document {
+        Document { value, line }
+    }
+
+    fn of_core(kind: &str, name: &str) -> Value {
+        json!({"apiVersion": "cluster.x-k8s.io/v1beta1", "kind": kind, "metadata": {"name": name}})
+    }
+
+    #[test]
+    fn documents_keep_their_order_and_are_counted() {
+        let other = json!({"apiVersion": "v1", "kind": "Secret", "data": {}});
+        let conversion =
+            convert_all(vec![document(1, other.clone()), document(5, of_core("Machine", "m"))]).unwrap();
+        assert_eq!(conversion.changed, 1);
+        assert_eq!(conversion.documents[0], other);
+        assert_eq!(conversion.documents[1]["apiVersion"], "cluster.x-k8s.io/v1beta2");
+        assert!(conversion.warnings.is_empty());
+    }
+
+    #[test]
+    fn whoever_loses_something_is_told() {
+        let mut deployment = of_core("MachineDeployment", "md");
+        deployment["metadata"]["namespace"] = json!("ns");
+        deployment["spec"] = json!({"progressDeadlineSeconds": 600});
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": [of_core("Machine", "m"), {}]});
+        let documents =
+            vec![document(1, deployment), document(9, of_core("Flotilla", "f")), document(12, list)];
+        assert_eq!(
+            convert_all(documents).unwrap().warnings,
+            [
+                "document 1, which begins in line 1 (MachineDeployment ns/md): left out, because v1beta2 does not have it: \
+                 spec.progressDeadlineSeconds",
+                "document 2, which begins in line 9 (Flotilla f): passed through, because v1beta2 has no such kind",
+                "document 3, which begins in line 12 (List): passed through with 1 object(s) of v1beta1: only documents are \
+                 converted, not the items of a List",
+            ]
+        );
+    }
+
+    #[test]
+    fn errors_name_the_document() {
+        let mut machine = of_core("Machine", "m");
+        machine["spec"] = json!({"nodeDrainTimeout": "soon"});
+        let documents = vec![document(1, of_core("Machine", "a")), document(7, machine)];
+        assert_eq!(
+            convert_all(documents).unwrap_err(),
+            r#"document 2, which begins in line 7 (Machine m): spec.nodeDrainTimeout: "soon" is not a duration such as 1h30m"#
+        );
+        assert_eq!(
+            convert_all(vec![document(3, json!({"kind": "Machine"}))]).unwrap_err(),
+            "document 1, which begins in line 3 (Machine): it has no apiVersion"
+        );
+    }
+
+    #[test]
+    fn a_file_is_written_whole_or_not_at_all() {
+        let folder = env::temp_dir().join(format!("capstan-convert-{}", process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("out.yaml");
+        let mode = |file: &Path| fs::metadata(file).unwrap().permissions().mode() & 0o777;
+
+        write_whole(&file, "a: 1\n").unwrap();
+        assert_eq!((fs::read_to_string(&file).unwrap().as_str(), mode(&file)), ("a: 1\n", 0o600));
+
+        fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
+        let link = folder.join("link.yaml");
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        write_whole(&link, "a: 2\n").unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!((fs::read_to_string(&file).unwrap().as_str(), mode(&file)), ("a: 2\n", 0o644));
+
+        // Somebody else is writing: neither file is touched.
+        fs::write(beside(&fs::canonicalize(&file).unwrap()), "").unwrap();
+        assert!(write_whole(&file, "a: 3\n").is_err());
+        assert_eq!(fs::read_to_string(&file).unwrap(), "a: 2\n");
+        assert!(beside(&fs::canonicalize(&file).unwrap()).exists());
+
+        assert!(write_whole(&folder, "a: 4\n").is_err(), "a folder is no file");
+        write_whole(Path::new("/dev/null"), "a: 5\n").unwrap();
+        assert!(fs::metadata("/dev/null").is_ok_and(|it| !it.is_file()), "a device stays one");
+        fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -8,7 +8,7 @@ use std::{
     fs,
     io::Write,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Command, Output, Stdio},
     sync::Arc,
     time::Duration,
 };
@@ -55,8 +55,14 @@ fn documents_of(text: &str) -> Vec<&str> {
     text.split("---\n").filter(|text| !text.trim().is_empty()).collect()
 }
 
-/// Sends documents through a binary.
+/// Sends documents through a binary that is to take them.
 fn convert(binary: &Path, input: &str) -> String {
+    let output = run(binary, input);
+    assert!(output.status.success(), "{}: {}", binary.display(), String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn run(binary: &Path, input: &str) -> Output {
     let home = std::env::temp_dir().join("capstan-compat-convert");
     fs::create_dir_all(&home).unwrap();
     let mut child = Command::new(binary)
@@ -74,8 +80,7 @@ fn convert(binary: &Path, input: &str) -> String {
     let writer = std::thread::spawn(move || stdin.write_all(text.as_bytes()));
     let output = child.wait_with_output().unwrap();
     writer.join().unwrap().unwrap();
-    assert!(output.status.success(), "{}: {}", binary.display(), String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
+    output
 }
 
 /// Holds both sides against each other, and every difference in the table against what was seen.
@@ -135,6 +140,37 @@ fn convert_is_upstreams_command_where_that_loses_nothing() {
         tally.compare(BESIDE_COMMAND, case, theirs, ours);
     }
     tally.finish(BESIDE_COMMAND, "clusterctl convert");
+}
+
+#[test]
+#[ignore = "needs upstream's clusterctl: make test-compat"]
+fn what_upstreams_command_refuses_is_refused_or_done_better() {
+    let machine = "apiVersion: cluster.x-k8s.io/v1beta1\nkind: Machine\nmetadata:\n  name: x\n";
+    let refused = [
+        "kind: Cluster\n".to_owned(),
+        "apiVersion: cluster.x-k8s.io/v1beta1\n".to_owned(),
+        "- a\n".to_owned(),
+        "a: [\n".to_owned(),
+        format!("{machine}spec:\n  version: 1.30\n"),
+        format!("{machine}spec:\n  nodeDrainTimeout: 10\n"),
+        format!("{machine}spec:\n  nodeDrainTimeout: soon\n"),
+        format!("{machine}spec: []\n"),
+        format!("{machine}status:\n  observedGeneration: many\n"),
+        format!("{machine}status:\n  lastUpdated: today\n"),
+    ];
+    let better = [
+        format!("# Nothing but a comment\n---\n{machine}"),
+        "apiVersion: cluster.x-k8s.io/v1beta1\nkind: Flotilla\n".to_owned(),
+        "apiVersion: cluster.x-k8s.io/v1beta1\nkind: MachineSet\nspec:\n  replicas: ${COUNT}\n".to_owned(),
+    ];
+    let cases = refused.iter().map(|input| (input, false)).chain(better.iter().map(|input| (input, true)));
+    for (input, is_taken) in cases {
+        let theirs = run(&folder("CAPSTAN_UPSTREAM_DIR").join("clusterctl"), input);
+        let ours = run(Path::new(env!("CARGO_BIN_EXE_capstan")), input);
+        let said = String::from_utf8_lossy(&ours.stderr);
+        assert_eq!((theirs.status.success(), ours.status.success()), (false, is_taken), "{input}{said}");
+        assert!(is_taken || ours.stdout.is_empty() && said.contains("standard input"), "{input}{said}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

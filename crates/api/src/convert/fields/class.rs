@@ -7,7 +7,7 @@ use super::{
     },
     schema::VARIABLE_SCHEMA,
 };
-use crate::convert::walk::{
+use crate::convert::shape::{
     Fields,
     Shape::{Anything, Flag, Map, Object, Objects, Spread, Text},
     moved, number, same, text,

@@ -4,7 +4,7 @@ use super::common::{
     AVAILABILITY_GATES, CLASS_STRATEGY, CONDITIONS, DELETION, FAILURE, HEALTH_CHECK, METADATA,
     NEW_CONDITIONS, READINESS_GATES, REFERENCE, TAINTS, TEXTS, VERSIONS,
 };
-use crate::convert::walk::{
+use crate::convert::shape::{
     Fields,
     Shape::{self, Anything, Flag, Gone, Map, NamedList, Object, Objects, Spread, Text, Time},
     moved, number, same, text,

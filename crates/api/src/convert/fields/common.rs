@@ -1,6 +1,6 @@
 //! Fields that several kinds have.
 
-use crate::convert::walk::{
+use crate::convert::shape::{
     Field, Fields,
     Shape::{
         self, Anything, Flag, Group, Implied, List, Map, Number, NumberOrText, Object, Objects, Seconds,

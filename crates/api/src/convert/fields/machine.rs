@@ -4,7 +4,7 @@ use super::common::{
     CONDITIONS, DELETION, FAILURE, HEALTH_CHECK, LABEL_SELECTOR, READINESS_GATES, REFERENCE, TAINTS, TEXTS,
     V1BETA2_CONDITIONS,
 };
-use crate::convert::walk::{
+use crate::convert::shape::{
     Field, Fields,
     Shape::{Flag, Implied, Object, Objects, Spread, Time},
     moved, number, same, text,

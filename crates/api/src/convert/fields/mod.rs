@@ -9,7 +9,7 @@ mod machine;
 mod schema;
 mod workers;
 
-use super::walk::{Fields, Shape::Object, same};
+use super::shape::{Fields, Shape::Object, same};
 
 /// The tables of a kind, if it is one that v1beta2 has as well.
 pub(super) fn of(kind: &str) -> Option<&'static Fields> {

@@ -1,7 +1,7 @@
 //! The schema of a ClusterClass's variable.
 
 use super::common::{METADATA, TEXTS};
-use crate::convert::walk::{
+use crate::convert::shape::{
     Field, Fields,
     Shape::{Anything, Flag, List, Map, Object, Objects},
     number, same, text,

@@ -6,7 +6,7 @@ use super::{
     },
     machine,
 };
-use crate::convert::walk::{
+use crate::convert::shape::{
     Field, Fields,
     Shape::{Flag, Gone, Number, Object, Objects, Spread, Text, Time},
     moved, number, same, text,

@@ -53,6 +53,28 @@ pub(super) const BESIDE_COMMAND: &[Difference] = &[
         why: "upstream adds false where nobody said anything, also in every schema of a ClusterClass",
         level: |sides| drop_false(&mut sides.theirs, Some(&sides.ours)),
     },
+    Difference {
+        name: "conversion data",
+        why: "upstream leaves the annotation there, where nobody reads it any more; ours takes it away, and what only \
+              it says of a Machine comes back, as with upstream's webhook",
+        level: |sides| {
+            let annotations =
+                sides.theirs.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
+            if annotations.is_some_and(|it| it.remove("cluster.x-k8s.io/conversion-data").is_some()) {
+                drop_shells(&mut sides.theirs["metadata"], &sides.ours["metadata"]);
+                for path in ["spec.minReadySeconds", "status.failureDomain"] {
+                    drop_added(&mut sides.ours, &sides.theirs, path);
+                }
+                sides.theirs["status"]["phase"] = sides.ours["status"]["phase"].clone();
+            }
+        },
+    },
+    Difference {
+        name: "last line break",
+        why: "upstream trims each document, and with it the text at its end",
+        level: |sides| restore_line_break(&mut sides.theirs, &sides.ours),
+    },
+    UNKNOWN,
     STATUS,
     SHELLS,
 ];
@@ -76,9 +98,16 @@ pub(super) const BESIDE_WEBHOOK: &[Difference] = &[
             }
         },
     },
+    UNKNOWN,
     STATUS,
     SHELLS,
 ];
+
+const UNKNOWN: Difference = Difference {
+    name: "unknown fields",
+    why: "upstream drops them without a word; ours keeps them, and the API server says what it thinks of them",
+    level: |sides| drop_added(&mut sides.ours, &sides.theirs, "spec.unheardOf"),
+};
 
 const STATUS: Difference = Difference {
     name: "status",
@@ -93,8 +122,16 @@ const STATUS: Difference = Difference {
 
 const SHELLS: Difference = Difference {
     name: "empty objects",
-    why: "upstream writes status.deprecated.v1beta1, and objects whose only list is empty, without anything in them",
-    level: |sides| drop_shells(&mut sides.theirs, &sides.ours),
+    why: "upstream writes status.deprecated.v1beta1 also where there is nothing in it",
+    level: |sides| {
+        if let Some(status) = sides.theirs.get_mut("status") {
+            drop_shells(status, sides.ours.get("status").unwrap_or(&Value::Null));
+            let is_shell = status.as_object().is_some_and(Map::is_empty);
+            if is_shell && sides.ours.get("status").is_none() {
+                take(&mut sides.theirs, "status");
+            }
+        }
+    },
 };
 
 /// Makes the two equal where they are meant to differ, and says which differences there were.
@@ -160,6 +197,21 @@ fn drop_false(value: &mut Value, other: Option<&Value>) {
             for (index, element) in elements.iter_mut().enumerate() {
                 drop_false(element, other.and_then(|other| other.get(index)));
             }
+        }
+        _ => {}
+    }
+}
+
+/// Gives texts their last line break back.
+fn restore_line_break(value: &mut Value, other: &Value) {
+    match (value, other) {
+        (Value::Object(members), Value::Object(others)) => {
+            for (name, member) in members {
+                restore_line_break(member, others.get(name).unwrap_or(&Value::Null));
+            }
+        }
+        (Value::String(text), Value::String(other)) if other.strip_suffix('\n') == Some(text) => {
+            text.push('\n');
         }
         _ => {}
     }
