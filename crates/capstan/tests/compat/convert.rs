@@ -109,6 +109,7 @@ impl Tally {
         }
     }
 
+    #[expect(clippy::print_stdout, reason = "the count is what a reader of the test's output looks for")]
     fn finish(self, differences: &'static [Difference], beside: &str) {
         println!(
             "{} documents beside {beside}: {} equal byte by byte, {} but for intended differences ({:?}), {} wrong",
