@@ -12,7 +12,7 @@ pub(crate) struct ConvertArgs {
 
     /// File to write, whole or not at all; it may be the source [default: standard output]
     #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
+    pub(crate) output: Option<String>,
 
     /// Version to convert to
     #[arg(long, value_name = "VERSION", default_value = "v1beta2", value_parser = ["v1beta2"])]

@@ -1,36 +1,25 @@
 //! `capstan convert`.
 
-use std::{
-    fmt,
-    fs::{self, File, OpenOptions, Permissions},
-    io::{self, Write},
-    os::unix::fs::{OpenOptionsExt, PermissionsExt},
-    path::{Path, PathBuf},
-    process,
-};
+use std::{fmt, fs, io, path::Path};
 
-use capstan_api::convert::{self, Converted};
-use capstan_manifest::yaml;
+use capstan_api::convert::{self, ConvertError, Converted};
+use capstan_manifest::yaml::{self, Document};
 use serde_json::Value;
 
-use self::stand_in::Document;
-use crate::{cli::ConvertArgs, error::CommandError, printer::Printer};
+use crate::{cli::ConvertArgs, error::CommandError, output, printer::Printer};
 
 pub(crate) fn run(args: &ConvertArgs, printer: Printer) -> Result<(), CommandError> {
     let (name, text) = read_source(args.source.as_deref())?;
-    let documents = stand_in::read(&text)
-        .map_err(|error| CommandError::plain(format!("cannot convert {name}: {error}")))?;
-    let conversion = convert_all(documents)
-        .map_err(|problem| CommandError::plain(format!("cannot convert {name}: {problem}")).hint(HINT))?;
+    let refused = |problem: String| {
+        CommandError::plain(format!("cannot convert {name}: {problem}")).hint("nothing was written")
+    };
+    let documents = yaml::read(&text).map_err(|error| refused(error.to_string()))?;
+    let locate = |document: usize, pointer: &str| yaml::locate(&text, document, pointer);
+    let conversion = convert_all(documents, locate).map_err(refused)?;
     for warning in &conversion.warnings {
         printer.warn(&format!("{name}: {warning}"));
     }
-    let output = yaml::to_multi_document(&conversion.documents);
-    match args.output.as_deref().filter(|file| !file.as_os_str().is_empty()) {
-        None => printer.data(&output)?,
-        Some(file) => write_whole(file, &output)
-            .map_err(|error| CommandError::new(format!("cannot write {}", file.display()), error))?,
-    }
+    output::write(&yaml::to_multi_document(&conversion.documents), args.output.as_deref(), printer)?;
     printer.done(&format!(
         "Converted {} resource(s) to {}. {} resource(s) passed through unchanged.",
         conversion.changed,
@@ -39,8 +28,6 @@ pub(crate) fn run(args: &ConvertArgs, printer: Printer) -> Result<(), CommandErr
     ));
     Ok(())
 }
-
-const HINT: &str = "nothing was written";
 
 /// What a file is called, and what it holds.
 fn read_source(source: Option<&Path>) -> Result<(String, String), CommandError> {
@@ -73,11 +60,15 @@ impl fmt::Display for Place {
     }
 }
 
-fn convert_all(documents: Vec<Document>) -> Result<Conversion, String> {
+/// Converts documents; `locate` knows where in the text a value of a document stands.
+fn convert_all<P: fmt::Display>(
+    documents: Vec<Document>,
+    locate: impl Fn(usize, &str) -> Option<P>,
+) -> Result<Conversion, String> {
     let mut conversion = Conversion::default();
     for (index, Document { value, line }) in documents.into_iter().enumerate() {
         let place = Place { number: index + 1, line, object: describe(&value) };
-        match convert::to_v1beta2(value).map_err(|error| format!("{place}: {error}"))? {
+        match convert::to_v1beta2(value).map_err(|error| explain(&place, &error, |at| locate(index, at)))? {
             Converted::Changed { object, lost } => {
                 if !lost.is_empty() {
                     let lost = lost.join(", ");
@@ -95,6 +86,29 @@ fn convert_all(documents: Vec<Document>) -> Result<Conversion, String> {
         }
     }
     Ok(conversion)
+}
+
+/// What is wrong, and where.
+fn explain<P: fmt::Display>(
+    place: &Place,
+    error: &ConvertError,
+    locate: impl Fn(&str) -> Option<P>,
+) -> String {
+    let found = match error {
+        ConvertError::InvalidValue { path, .. } => locate(&pointer(path)),
+        ConvertError::NotAnObject | ConvertError::Missing(_) => None,
+    };
+    match found {
+        Some(found) => format!("{place}: {error} ({found})"),
+        None => format!("{place}: {error}"),
+    }
+}
+
+/// A path such as `spec.items[1].name` as a JSON pointer.
+fn pointer(path: &str) -> String {
+    path.split(['.', '[']).fold(String::new(), |pointer, step| {
+        format!("{pointer}/{}", step.trim_end_matches(']').replace('~', "~0").replace('/', "~1"))
+    })
 }
 
 /// What was passed through and perhaps should not have been.
@@ -120,81 +134,18 @@ fn describe(object: &Value) -> String {
     }
 }
 
-/// For who may read a new file: it can hold what is nobody else's business.
-const NEW_FILE_MODE: u32 = 0o600;
-
-/// Writes a file so that at any moment there is the old one or the new one.
-fn write_whole(file: &Path, text: &str) -> io::Result<()> {
-    // A link keeps pointing to the file.
-    let file = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
-    let existing = fs::metadata(&file).ok();
-    if existing.as_ref().is_some_and(|existing| !existing.is_file()) {
-        // A pipe or a terminal cannot be replaced.
-        return OpenOptions::new().write(true).open(&file)?.write_all(text.as_bytes());
-    }
-    let mode = existing.map_or(NEW_FILE_MODE, |existing| existing.permissions().mode());
-    let temporary = beside(&file);
-    let new = OpenOptions::new().write(true).create_new(true).mode(NEW_FILE_MODE).open(&temporary)?;
-    let written = fill(new, text, mode).and_then(|()| fs::rename(&temporary, &file));
-    if written.is_err() {
-        // What is left of it is of no use; that it failed is what matters.
-        let _ = fs::remove_file(&temporary);
-    }
-    written
-}
-
-fn fill(mut new: File, text: &str, mode: u32) -> io::Result<()> {
-    new.set_permissions(Permissions::from_mode(mode))?;
-    new.write_all(text.as_bytes())?;
-    new.sync_all()
-}
-
-/// A name in the same folder, so that the file can be renamed.
-fn beside(file: &Path) -> PathBuf {
-    let name = file.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-    file.with_file_name(format!(".{name}.{}.tmp", process::id()))
-}
-
-/// Stands in for `capstan_manifest::yaml::read`.
-mod stand_in {
-    use serde_json::Value;
-
-    #[derive(Debug)]
-    pub(super) struct Document {
-        pub(super) value: Value,
-        pub(super) line: usize,
-    }
-
-    pub(super) fn read(text: &str) -> Result<Vec<Document>, String> {
-        let mut parts = vec![(1, String::new())];
-        for (index, line) in text.split_inclusive('\n').enumerate() {
-            if line.starts_with("---") {
-                parts.push((index + 2, String::new()));
-            } else if let Some((_, body)) = parts.last_mut() {
-                body.push_str(line);
-            }
-        }
-        let mut documents = Vec::new();
-        for (line, body) in parts {
-            let value: Value = serde_saphyr::from_str(&body).map_err(|error| error.to_string())?;
-            if !value.is_null() {
-                documents.push(Document { value, line });
-            }
-        }
-        Ok(documents)
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::env;
-
     use serde_json::json;
 
     use super::*;
 
     fn document(line: usize, value: Value) -> Document {
         Document { value, line }
+    }
+
+    fn convert_all(documents: Vec<Document>) -> Result<Conversion, String> {
+        super::convert_all(documents, |_, _| None::<&str>)
     }
 
     fn of_core(kind: &str, name: &str) -> Value {
@@ -248,31 +199,16 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_written_whole_or_not_at_all() {
-        let folder = env::temp_dir().join(format!("capstan-convert-{}", process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        let file = folder.join("out.yaml");
-        let mode = |file: &Path| fs::metadata(file).unwrap().permissions().mode() & 0o777;
-
-        write_whole(&file, "a: 1\n").unwrap();
-        assert_eq!((fs::read_to_string(&file).unwrap().as_str(), mode(&file)), ("a: 1\n", 0o600));
-
-        fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
-        let link = folder.join("link.yaml");
-        std::os::unix::fs::symlink(&file, &link).unwrap();
-        write_whole(&link, "a: 2\n").unwrap();
-        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-        assert_eq!((fs::read_to_string(&file).unwrap().as_str(), mode(&file)), ("a: 2\n", 0o644));
-
-        // Somebody else is writing: neither file is touched.
-        fs::write(beside(&fs::canonicalize(&file).unwrap()), "").unwrap();
-        assert!(write_whole(&file, "a: 3\n").is_err());
-        assert_eq!(fs::read_to_string(&file).unwrap(), "a: 2\n");
-        assert!(beside(&fs::canonicalize(&file).unwrap()).exists());
-
-        assert!(write_whole(&folder, "a: 4\n").is_err(), "a folder is no file");
-        write_whole(Path::new("/dev/null"), "a: 5\n").unwrap();
-        assert!(fs::metadata("/dev/null").is_ok_and(|it| !it.is_file()), "a device stays one");
-        fs::remove_dir_all(&folder).unwrap();
+    fn errors_name_the_place_of_the_value() {
+        let text = "apiVersion: v1\nkind: A\n---\napiVersion: cluster.x-k8s.io/v1beta1\nkind: Cluster\nspec:\n  topology:\n    \
+                    variables:\n    - name: a\n    - name: 1\n";
+        let documents = yaml::read(text).unwrap();
+        let error =
+            super::convert_all(documents, |document, at| yaml::locate(text, document, at)).unwrap_err();
+        assert_eq!(
+            error,
+            "document 2, which begins in line 4 (Cluster): spec.topology.variables[1].name: 1 is not a text; does it lack \
+             quotes? (line 10, column 13)"
+        );
     }
 }
