@@ -42,7 +42,7 @@ fn module() -> PathBuf {
 
 fn cases() -> Vec<Case> {
     let written = WRITTEN.iter().flat_map(|file| documents_of(file)).map(|text| {
-        let document: Value = serde_saphyr::from_str(text).unwrap();
+        let document = yaml::read_one(text).unwrap();
         let name = format!("{} {}", document["kind"], document["metadata"]["name"]);
         Case { name, document }
     });
@@ -98,7 +98,7 @@ impl Tally {
             self.equal += 1;
             return;
         }
-        let read = |text| serde_saphyr::from_str::<Value>(text).unwrap();
+        let read = |text| yaml::read_one(text).unwrap();
         let (left, right, seen) = level(differences, &case.document, read(theirs), read(ours));
         if yaml::to_string(&left) == yaml::to_string(&right) {
             self.levelled += 1;
