@@ -58,7 +58,12 @@ impl Session {
     ) -> Result<String, CommandError> {
         let Chosen { version, skipped } = repository.version(wanted).await?;
         for it in skipped {
-            self.printer.warn(&format!("{} {} is passed over: {}", repository.label(), it.version, it.reason));
+            self.printer.warn(&format!(
+                "{} {} is passed over: {}",
+                repository.label(),
+                it.version,
+                it.reason
+            ));
         }
         Ok(version)
     }
@@ -100,7 +105,11 @@ fn capture() -> Environment {
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };
-    Environment { variables: env::vars_os().filter_map(text).collect(), home: env::home_dir(), os: Os::built_for() }
+    Environment {
+        variables: env::vars_os().filter_map(text).collect(),
+        home: env::home_dir(),
+        os: Os::built_for(),
+    }
 }
 
 fn verbosity(globals: &Globals, config: &Config) -> Result<u8, CommandError> {
@@ -128,8 +137,13 @@ fn connect(
         offline: variable("CAPSTAN_OFFLINE").is_some_and(|it| it != "false" && it != "0"),
         github_token: config.and_then(Config::github_token),
         gitlab_token: config.and_then(Config::gitlab_token),
-        github_hosts: variable("GITHUB_HOSTS").iter().flat_map(|it| it.split(',')).map(str::to_owned).collect(),
-        oci_credentials: variable("OCI_USERNAME").zip(variable("OCI_PASSWORD"))
+        github_hosts: variable("GITHUB_HOSTS")
+            .iter()
+            .flat_map(|it| it.split(','))
+            .map(str::to_owned)
+            .collect(),
+        oci_credentials: variable("OCI_USERNAME")
+            .zip(variable("OCI_PASSWORD"))
             .map(|(username, password)| Credentials { username, password }),
         docker_config: docker_config(environment),
         go_proxy: variable("GOPROXY"),

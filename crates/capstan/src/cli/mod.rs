@@ -3,6 +3,7 @@
 pub(crate) mod cobra;
 pub(crate) mod completion;
 pub(crate) mod config;
+mod convert;
 pub(crate) mod generate;
 pub(crate) mod init;
 pub(crate) mod lint;
@@ -10,14 +11,13 @@ pub(crate) mod lint;
 use std::{path::PathBuf, time::Duration};
 
 use capstan_runtime::options::{ManagerOptions, parse_duration};
-use clap::{
-    ArgAction, ArgGroup, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum,
-};
+use clap::{ArgAction, ArgGroup, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use self::{completion::CompletionArgs, config::ConfigArgs, generate::GenerateArgs, init::InitArgs};
 use crate::program;
 
 pub(crate) use lint::{Lint, LintArgs, LintFiles};
+pub(crate) use self::convert::ConvertArgs;
 
 /// A Cluster API management plane: the CLI, the core provider and a reference infrastructure provider in one binary.
 #[derive(Debug, Parser)]
@@ -89,6 +89,13 @@ pub(crate) enum Command {
     /// Each finding names the rule, what was seen, how to repair it, and the paragraph of the contract. The command
     /// fails where a rule is broken that a provider must keep.
     Conformance(ConformanceArgs),
+
+    /// Convert manifests of Cluster API from v1beta1 to v1beta2
+    ///
+    /// Documents of cluster.x-k8s.io/v1beta1 are converted; all others are passed through. Comments are not kept.
+    ///
+    /// Example: capstan convert cluster.yaml -o cluster.yaml
+    Convert(ConvertArgs),
 
     /// Print a script that completes commands, flags, providers, versions and flavors in a shell
     Completion(CompletionArgs),

@@ -3,6 +3,7 @@
 mod completion;
 mod config;
 mod conformance;
+mod convert;
 mod crds;
 mod generate;
 mod init;
@@ -30,6 +31,8 @@ pub(crate) async fn run(cli: Cli, printer: Printer) -> Result<(), CommandError> 
         Command::Crds(args) => crds::run(&args, printer),
         Command::Conformance(args) => conformance::run(args, printer).await,
         Command::Lint(args) => lint::run(&args, printer),
+
+        Command::Convert(args) => convert::run(&args, printer),
         Command::Version(args) => version::run(&args, printer),
     }
 }

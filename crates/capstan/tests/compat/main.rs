@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a panic is how a test fails")]
 
 mod conformance;
+mod convert;
 mod kubeadm;
 mod local;
 mod management;
