@@ -35,13 +35,13 @@ impl Session {
     pub(crate) async fn open(globals: &Globals, printer: Printer) -> Result<Self, CommandError> {
         let environment = capture();
         // The configuration may come over the network, and has tokens for what comes after it.
-        let http = connect(&environment, None, 0, printer)?;
+        let http = connect(&environment, None, 0, printer);
         let config = Config::load(globals.config.as_deref(), &environment, &http).await?;
         for warning in config.warnings() {
             printer.warn(warning);
         }
         let verbosity = verbosity(globals, &config)?;
-        let http = connect(&environment, Some(&config), verbosity, printer)?;
+        let http = connect(&environment, Some(&config), verbosity, printer);
         Ok(Self { environment, config, http, printer })
     }
 
@@ -124,12 +124,7 @@ fn verbosity(globals: &Globals, config: &Config) -> Result<u8, CommandError> {
     }
 }
 
-fn connect(
-    environment: &Environment,
-    config: Option<&Config>,
-    verbosity: u8,
-    printer: Printer,
-) -> Result<Http, CommandError> {
+fn connect(environment: &Environment, config: Option<&Config>, verbosity: u8, printer: Printer) -> Http {
     let variable = |name: &str| environment.get(name).map(str::to_owned).filter(|it| !it.is_empty());
     let options = HttpOptions {
         user_agent: format!("{}/{VERSION} ({}/{})", program::name(), env::consts::OS, env::consts::ARCH),
@@ -150,7 +145,7 @@ fn connect(
         progress: Some(Arc::new(move |progress| tell(&progress, verbosity, printer))),
         ..HttpOptions::default()
     };
-    Ok(Http::new(options)?)
+    Http::new(options)
 }
 
 /// What was fetched once need not be fetched again.

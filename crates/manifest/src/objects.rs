@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use capstan_api::names::label;
 use serde_json::{Map, Value};
 
 use crate::images::ReferenceError;
@@ -173,6 +174,12 @@ impl Object {
     /// The labels, which are there afterwards.
     pub(crate) fn labels(&mut self) -> Result<&mut Map<String, Value>, ObjectError> {
         self.map_at(&["metadata", "labels"])
+    }
+
+    /// Whether it was rendered before.
+    pub(crate) fn is_labelled(&self) -> bool {
+        let labels = self.content.get("metadata").and_then(|it| it.get("labels"));
+        labels.is_some_and(|it| it.get(label::CLUSTERCTL).is_some())
     }
 
     /// The annotation of a name, if there is one.

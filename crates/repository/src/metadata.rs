@@ -189,11 +189,16 @@ impl Reader<'_> {
         }
     }
 
-    fn check_text(&self, object: &Map<String, Value>, name: &str, expected: &str) -> Result<(), MetadataError> {
+    fn check_text(
+        &self,
+        object: &Map<String, Value>,
+        name: &str,
+        expected: &str,
+    ) -> Result<(), MetadataError> {
         match object.get(name) {
             Some(Value::String(it)) if it == expected => Ok(()),
             Some(Value::String(it)) => Err(self.wrong(name, expected, it)),
-            Some(other) => Err(self.wrong(name, expected, other.kind())),
+            Some(other) => Err(self.wrong(name, expected, kind(other))),
             None => Err(self.wrong(name, expected, "missing")),
         }
     }

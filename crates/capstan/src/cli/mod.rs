@@ -16,8 +16,8 @@ use clap::{ArgAction, ArgGroup, Args, CommandFactory, FromArgMatches, Parser, Su
 use self::{completion::CompletionArgs, config::ConfigArgs, generate::GenerateArgs, init::InitArgs};
 use crate::program;
 
-pub(crate) use lint::{Lint, LintArgs, LintFiles};
 pub(crate) use self::convert::ConvertArgs;
+pub(crate) use lint::{Lint, LintArgs, LintFiles};
 
 /// A Cluster API management plane: the CLI, the core provider and a reference infrastructure provider in one binary.
 #[derive(Debug, Parser)]

@@ -153,9 +153,10 @@ pub fn render(documents: Vec<Value>, options: &Options<'_>) -> Result<Components
         let own = objects.iter_mut().zip(&is_shared).filter(|(_, is_shared)| !**is_shared);
         watching::restrict(own.map(|(object, _)| object), namespace)?;
     }
+    let is_in_order = objects.iter().all(Object::is_labelled);
     objects.iter_mut().try_for_each(|object| add_labels(object, options.label))?;
 
-    let (is_shared, objects) = in_order(objects.into_iter().zip(is_shared)).unzip();
+    let (is_shared, objects) = in_order(objects.into_iter().zip(is_shared), is_in_order).unzip();
     Ok(Components { target_namespace: target, images, objects, is_shared })
 }
 
@@ -221,11 +222,18 @@ fn add_labels(object: &mut Object, provider: &str) -> Result<(), ObjectError> {
 
 /// Namespaces first, then what cert-manager turns into certificates before anything waits for them.
 ///
-/// The latter come in reverse, which has no meaning but is what clusterctl's sort amounts to.
-fn in_order(objects: impl Iterator<Item = (Object, bool)>) -> impl Iterator<Item = (bool, Value)> {
+/// The latter come in reverse, which has no meaning but is what clusterctl's sort amounts to. What was rendered before
+/// keeps its order, so that rendering twice is the same as rendering once.
+fn in_order(
+    objects: impl Iterator<Item = (Object, bool)>,
+    is_in_order: bool,
+) -> impl Iterator<Item = (bool, Value)> {
     let (namespaces, others): (Vec<_>, Vec<_>) = objects.partition(|(object, _)| object.is_namespace());
-    let (certificates, others): (Vec<_>, Vec<_>) =
+    let (mut certificates, others): (Vec<_>, Vec<_>) =
         others.into_iter().partition(|(object, _)| object.group() == "cert-manager.io");
-    let ordered = namespaces.into_iter().chain(certificates.into_iter().rev()).chain(others);
+    if !is_in_order {
+        certificates.reverse();
+    }
+    let ordered = namespaces.into_iter().chain(certificates).chain(others);
     ordered.map(|(object, is_shared)| (is_shared, Value::Object(object.content)))
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::{ConfigError, fields::Fields, variables::Variables};
 use super::value::Value;
+use super::{ConfigError, fields::Fields, variables::Variables};
 
 pub(super) const KEY: &str = "cert-manager";
 const DEFAULT_VERSION: &str = "v1.21.1";

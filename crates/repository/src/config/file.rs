@@ -6,10 +6,10 @@ use url::Url;
 
 use super::{ConfigError, dotenv};
 use crate::{
-    environment::Environment,
-    remote::{Get, Http, looks_like_web_page},
     config::value::{Map, Value},
     config::yaml,
+    environment::Environment,
+    remote::{Get, Http, looks_like_web_page},
 };
 
 const NAME: &str = "clusterctl";

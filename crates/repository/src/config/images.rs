@@ -22,7 +22,7 @@ pub(super) fn read(variables: &Variables) -> Result<(Overrides, Vec<String>), Co
     for (key, value) in entries {
         let place = format!("{KEY}.{key}");
         let mut fields = Fields::of(value, &place)?;
-        let mut part = |name: &str| fields.text(name).map(Option::unwrap_or_default);
+        let mut part = |name: &'static str| fields.text(name).map(Option::unwrap_or_default);
         let one = Override { repository: part("repository")?, name: part("name")?, tag: part("tag")? };
         warnings.extend(fields.unknown());
         if overrides.insert(key.to_lowercase(), one).is_some() {

@@ -12,7 +12,6 @@ mod variables;
 mod yaml;
 
 use std::{
-    collections::BTreeMap,
     fmt,
     path::{Path, PathBuf},
 };
@@ -24,8 +23,8 @@ pub use cert_manager::CertManager;
 pub use file::Format;
 
 use crate::{
-    FetchError, environment::Environment, overrides::Overrides, provider::Provider, remote::Http,
-    config::value::Value,
+    FetchError, config::value::Value, environment::Environment, overrides::Overrides, provider::Provider,
+    remote::Http,
 };
 use variables::{Variables, environment_name};
 

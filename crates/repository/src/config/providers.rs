@@ -3,10 +3,7 @@
 use capstan_api::{admission::rules::is_dns_subdomain, names::CORE_PROVIDER, provider::ProviderType};
 
 use super::{ConfigError, built_in, fields::Fields, variables::Variables};
-use crate::{
-    provider::Provider,
-    config::value::Value,
-};
+use crate::{config::value::Value, provider::Provider};
 
 pub(super) const KEY: &str = "providers";
 

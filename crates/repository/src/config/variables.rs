@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    environment::{Environment, Os},
     config::value::{Map, Value},
+    environment::{Environment, Os},
 };
 
 /// All that a variable's value can come from.

@@ -1,7 +1,7 @@
 //! The one client that everything is fetched with.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, LOCATION};
 use reqwest::{Certificate, Client, Response, Url};
@@ -23,7 +23,8 @@ type Remembered = Arc<OnceCell<Option<Arc<Listing>>>>;
 /// Fetches over the network, with good manners. Cheap to clone; clones share connections and listings.
 #[derive(Clone)]
 pub struct Http {
-    client: Client,
+    /// Made when it is needed: the system's authorities are many, and most commands never ask anybody.
+    client: Arc<OnceLock<Client>>,
     pub(super) options: Arc<HttpOptions>,
     pub(super) cache: Option<Cache>,
     /// What was listed in this process; nobody asks twice.
@@ -32,17 +33,24 @@ pub struct Http {
 }
 
 impl Http {
-    /// Sets a client up. The process must have installed a rustls provider.
-    pub fn new(options: HttpOptions) -> Result<Self, FetchError> {
-        let client = build_client(&options)?;
+    /// Sets the manners up; nothing is connected to yet. The process must have installed a rustls provider.
+    pub fn new(options: HttpOptions) -> Self {
         let cache = options.cache_dir.clone().map(Cache::new);
-        Ok(Self {
-            client,
+        Self {
+            client: Arc::default(),
             cache,
             options: Arc::new(options),
             listings: Arc::default(),
             registry_sessions: Arc::default(),
-        })
+        }
+    }
+
+    fn client(&self) -> Result<&Client, FetchError> {
+        if let Some(client) = self.client.get() {
+            return Ok(client);
+        }
+        let client = build_client(&self.options)?;
+        Ok(self.client.get_or_init(|| client))
     }
 
     /// Sends a request until it succeeds or cannot; every answer but success and "unchanged" is an error.
@@ -110,7 +118,7 @@ impl Http {
         url: &Url,
         authorization: Option<&HeaderValue>,
     ) -> Result<Response, FetchError> {
-        let mut request = self.client.get(url.clone());
+        let mut request = self.client()?.get(url.clone());
         if let Some(authorization) = authorization {
             request = request.header(AUTHORIZATION, authorization.clone());
         }

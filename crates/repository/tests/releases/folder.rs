@@ -99,5 +99,5 @@ pub(crate) fn http() -> Http {
 pub(crate) fn client(offline: bool) -> Http {
     // Another test may have installed it first.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    Http::new(HttpOptions { offline, system_proxies: false, ..HttpOptions::default() }).unwrap()
+    Http::new(HttpOptions { offline, system_proxies: false, ..HttpOptions::default() })
 }

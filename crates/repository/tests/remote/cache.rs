@@ -265,7 +265,6 @@ async fn one_of_several_processes() {
         system_proxies: false,
         ..HttpOptions::default()
     });
-    let http = http.unwrap();
     let source = GitHub::parse(&format!("{server}/o/r/releases/latest/f.yaml")).unwrap();
     for round in 0..20 {
         let version = format!("v1.{}.0", round % 4);
