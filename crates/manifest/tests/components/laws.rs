@@ -111,12 +111,6 @@ fn document() -> impl Strategy<Value = Value> {
     )
 }
 
-fn sorted(objects: &[Value]) -> Vec<String> {
-    let mut texts: Vec<String> = objects.iter().map(Value::to_string).collect();
-    texts.sort();
-    texts
-}
-
 /// Kinds and names, with the prefix that some names get.
 fn identities(objects: &[Value]) -> Vec<String> {
     let mut all: Vec<String> = objects

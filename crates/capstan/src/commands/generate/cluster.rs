@@ -65,13 +65,11 @@ pub(super) fn render(
 }
 
 async fn target_namespace(args: &ClusterArgs, cluster: &Lazy<'_>) -> Result<String, CommandError> {
-    match args.target_namespace.as_deref().filter(|it| !it.is_empty()) {
-        Some(namespace) => Ok(namespace.to_owned()),
-        None => {
-            let needed = "no kubeconfig says which namespace the cluster is for";
-            Ok(cluster.needed(needed, "name the namespace by --target-namespace").await?.namespace.clone())
-        }
+    if let Some(namespace) = args.target_namespace.as_deref().filter(|it| !it.is_empty()) {
+        return Ok(namespace.to_owned());
     }
+    let needed = "no kubeconfig says which namespace the cluster is for";
+    Ok(cluster.needed(needed, "name the namespace by --target-namespace").await?.namespace.clone())
 }
 
 /// A management cluster that is connected to when it is needed, and once.

@@ -133,10 +133,7 @@ fn own_default(variable: &Variable) -> Fallback {
 fn as_text(required: &[&str], optional: &[(&str, &str)]) -> String {
     let mut text = String::new();
     if !required.is_empty() {
-        text.push_str("Required Variables:\n");
-        for name in required {
-            text.push_str(&format!("  - {name}\n"));
-        }
+        text.extend(["Required Variables:\n", output::bullets(required).as_str()]);
     }
     if !optional.is_empty() {
         text.push_str("\nOptional Variables:\n");
@@ -150,19 +147,15 @@ fn as_text(required: &[&str], optional: &[(&str, &str)]) -> String {
 
 /// A text in double quotes, as Go writes it.
 fn quote(text: &str) -> String {
-    let mut out = String::from("\"");
-    for letter in text.chars() {
-        match letter {
-            '"' | '\\' => out.extend(['\\', letter]),
-            '\n' => out.push_str("\\n"),
-            '\t' => out.push_str("\\t"),
-            '\r' => out.push_str("\\r"),
-            letter if letter.is_control() => out.push_str(&format!("\\x{:02x}", u32::from(letter))),
-            letter => out.push(letter),
-        }
-    }
-    out.push('"');
-    out
+    let letter = |letter: char| match letter {
+        '"' | '\\' => format!("\\{letter}"),
+        '\n' => "\\n".to_owned(),
+        '\t' => "\\t".to_owned(),
+        '\r' => "\\r".to_owned(),
+        letter if letter.is_control() => format!("\\x{:02x}", u32::from(letter)),
+        letter => letter.to_string(),
+    };
+    format!("\"{}\"", text.chars().map(letter).collect::<String>())
 }
 
 fn unquoted(text: &str) -> &str {

@@ -20,7 +20,7 @@ pub(super) async fn run(args: &YamlArgs, globals: &Globals, printer: Printer) ->
         let names: Vec<_> = template.variables().keys().collect();
         let as_text = || match names.as_slice() {
             [] => "\n".to_owned(),
-            names => names.iter().fold("Variables:\n".to_owned(), |text, name| text + "  - " + name + "\n"),
+            names => "Variables:\n".to_owned() + &output::bullets(names),
         };
         return printer.data(&output::list(args.output, &json!(names), as_text));
     }
