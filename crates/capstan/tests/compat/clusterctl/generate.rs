@@ -130,3 +130,57 @@ fn flow(dice: &mut Dice, depth: usize) -> String {
         }
     }
 }
+
+const NAMES: &[&str] = &["A", "B", "E", "N", "P", "PATHS", "M", "LONG", "WORDS", "DOLLAR", "SHARP", "U", "V"];
+
+/// Text with an expression or two, in up to three levels.
+pub(crate) fn expression(dice: &mut Dice) -> String {
+    let around = ["", "", "x", "$$", "$", "a b", "}", "{", "\\", "/"];
+    let first = dice.pick(&around);
+    let inner = variable(dice, 3);
+    let last = dice.pick(&around);
+    if dice.below(4) == 0 {
+        return format!("{first}{inner}{last}{}", variable(dice, 1));
+    }
+    format!("{first}{inner}{last}")
+}
+
+fn variable(dice: &mut Dice, depth: usize) -> String {
+    let name = dice.pick(NAMES);
+    let form = match dice.below(8) {
+        0 => String::new(),
+        1 => dice.pick(&["^", "^^", ",", ",,", ",^"]).to_owned(),
+        2 | 3 => format!("{}{}", dice.pick(&[":=", "=", ":-", ":?", ":+"]), words(dice, depth)),
+        4 => {
+            let start = argument(dice, depth, &["0", "1", "3", "20", "x", "02"]);
+            if dice.below(2) == 0 {
+                format!(":{start}")
+            } else {
+                format!(":{start}:{}", dice.pick(&["0", "1", "4", "20", "x"]))
+            }
+        }
+        5 => {
+            let sign = dice.pick(&["#", "##", "%", "%%"]);
+            format!("{sign}{}", argument(dice, depth, &["a", "*a", "a*", "?", "*/", "/*", "*b*", "[ab]", "x", ".*", " "]))
+        }
+        _ => {
+            let sign = dice.pick(&["/", "//", "/#", "/%"]);
+            let from = argument(dice, depth, &["a", "b", "abc", "x", " ", "\\/", "ß", "*"]);
+            format!("{sign}{from}/{}", argument(dice, depth, &["", "o", "xy", "$", "\\/", "a", " ", "$$"]))
+        }
+    };
+    format!("${{{name}{form}}}")
+}
+
+/// One text or one variable.
+fn argument(dice: &mut Dice, depth: usize, texts: &[&str]) -> String {
+    if depth > 0 && dice.below(4) == 0 { variable(dice, depth - 1) } else { dice.pick(texts).to_owned() }
+}
+
+/// Texts and variables as they come.
+fn words(dice: &mut Dice, depth: usize) -> String {
+    let texts = ["x", "", "a b", "1.2", "/y", "\"q\"", "#", "$", "$$", ":", "=", "[1]", "'", "a-b", "ä", "{", "\\"];
+    (0..=dice.below(3))
+        .map(|_| if depth > 0 && dice.below(3) == 0 { variable(dice, depth - 1) } else { dice.pick(&texts).to_owned() })
+        .collect()
+}
