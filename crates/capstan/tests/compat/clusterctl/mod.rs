@@ -10,6 +10,7 @@ mod verdict;
 mod configuration;
 mod components;
 mod repository;
+mod workloads;
 mod envsubst;
 mod yaml;
 
@@ -61,7 +62,7 @@ struct Result {
 async fn the_commands_do_as_clusterctl_does() {
     let stage = Stage::new(folder("CAPSTAN_UPSTREAM_DIR").join("clusterctl"));
     let wanted = std::env::var("CAPSTAN_COMPAT_CASES").unwrap_or_default();
-    let units = [yaml::cases(), envsubst::cases(), configuration::cases(), components::cases()].into_iter().flatten();
+    let units = [yaml::cases(), envsubst::cases(), configuration::cases(), components::cases(), workloads::cases()].into_iter().flatten();
     let units = units.filter_map(|unit| select(unit, &wanted)).flat_map(apart);
     let results: Vec<_> =
         stream::iter(units).map(|cases| run(&stage, cases)).buffer_unordered(2).concat().await;
