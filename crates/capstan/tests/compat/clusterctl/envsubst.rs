@@ -2,6 +2,7 @@
 
 use super::{
     Unit,
+    corpus::lines,
     generate::{Dice, expression},
     harness::{Case, Fate},
 };
@@ -32,13 +33,13 @@ pub(crate) fn cases() -> Vec<Unit> {
         // In a literal block, so that the value's own signs mean nothing.
         Case::new("envsubst", name, "generate yaml").envs(VALUES).input(format!("e: |-\n  {text}\n"))
     };
-    let together = EXPRESSIONS.iter().map(|text| case(text, text));
+    let together = lines(include_str!("cases/expressions.txt")).map(|text| case(text, text));
     let random = (0..RANDOM).map(|seed| {
         let text = expression(&mut Dice::new(seed));
         case(&format!("random-{seed} {text}"), &text).fate(Fate::Either)
     });
     let mut units = vec![Unit::Batch(together.collect()), Unit::Batch(random.collect())];
-    units.extend(REFUSED.iter().map(|text| case(text, text).refused().into()));
+    units.extend(lines(include_str!("cases/expressions-refused.txt")).map(|text| case(text, text).refused().into()));
     units.extend(ALONE.iter().map(|(name, text)| {
         Case::new("envsubst", name, "generate yaml").envs(VALUES).input(*text).into()
     }));
@@ -51,62 +52,12 @@ pub(crate) fn cases() -> Vec<Unit> {
     units
 }
 
-/// Expressions that upstream takes; their names are themselves.
-const EXPRESSIONS: &[&str] = &[
-    // Nothing to replace.
-    "plain", "$", "$A", "$(A)", "a$", "$ {A}", "\\$", "100%", "{A}", "{{A}}", "}", "a}b", "$1", "$-", "$/",
-    // Escapes.
-    "$$", "$$A", "$${A}", "$$$", "$$$${A}", "$$${A}", "$$$$", "a$$b", "x$${A}y${A}", "\\${A}", "$${ A }", "$$(A)",
-    // Values.
-    "${A}", "${B}", "${E}x", "${DOLLAR}", "${SHARP}", "${ONE_2}", "x${A}y${P}z", "${A}${B}", "${A}$${B}", "${A}$", "${A}}",
-    "{${A}}", "${ A }", "${A }", "${ A}", "${\tA\t}", "${  A  }", "$ ${A}",
-    // Length.
-    "${#A}", "${#B}", "${#E}", "${#SHARP}", "${#DOLLAR}",
-    // Case.
-    "${A,}", "${A,,}", "${A^}", "${A^^}", "${M,}", "${M,,}", "${M^}", "${M^^}", "${SHARP^^}", "${SHARP,,}", "${SHARP^}",
-    "${E^}", "${E,,}", "${A,^}", "${A^,}", "${PATHS^}",
-    // Defaults.
-    "${U:=x}", "${U=x}", "${U:-x}", "${U:?x}", "${U:+x}", "${A:=x}", "${A=x}", "${A:-x}", "${A:?x}", "${A:+x}",
-    "${E:=x}", "${E=x}", "${E:-x}", "${E:?x}", "${E:+x}",
-    "${U:=\"\"}", "${U:=''}", "${U:=a b}", "${U:= x }", "${U:=a:b}", "${U:=a=b}", "${U:=a/b}", "${U:=a#b}", "${U:=a%b}",
-    "${U:=a,b}", "${U:=a^b}", "${U:=[1, 2]}", "${U:={a}", "${U:=a$b}", "${U:=a$$b}", "${U:=$}", "${U:=$$}", "${U:=a\\b}",
-    "${U:=10.0.0.0/8}", "${U:=true}", "${U:='x y'}", "${U:='}'}", "${U:=x}y}", "${U:=x}${V:=y}", "${U:=http://x:1/y}",
-    "${U:=ä}", "${U:=-}", "${U:-=}", "${U:=:}", "${U:=?}", "${U:=@}", "${U:=(x)}", "${U:=*}",
-    // Defaults in defaults.
-    "${U:=${A}}", "${U:=${V}}", "${U:=${V:=x}}", "${U:=a${A}b}", "${U:=${A}${B}}", "${U:=${V:=${A}}}",
-    "${U:=${V:=${W:=x}}}", "${U:=a${V:=b${W:=c}d}e}", "${A:=${B}}", "${E:=${A}}", "${U:=a$${A}}", "${U:=${#A}}",
-    "${U:=${A^^}}", "${U:=${A:1:2}}", "${U:=${A/l/L}}", "${U:=${A#a}}", "${U:=$A}", "${U:-${V:-${W:-}}}",
-    // Parts.
-    "${A:0}", "${A:1}", "${A:0:2}", "${A:1:3}", "${A:5}", "${A:9}", "${A:0:9}", "${A:2:0}", "${A:x}", "${A:1:x}",
-    "${A:${P}}", "${A:${P}:${P}}", "${A:${N}}", "${A:${N}:2}", "${A: 1}", "${E:0:3}", "${E:1}", "${A:01}", "${A:1 }",
-    "${SHARP:0:4}", "${A:${U}}", "${A:${A}}", "${LONG:3:3}", "${A:4:1}", "${A:4:2}",
-    // Trimming.
-    "${A#a}", "${A#al}", "${A#x}", "${A#*l}", "${A##*l}", "${A%a}", "${A%%a}", "${A%p*}", "${A%%p*}", "${A#*}", "${A##*}",
-    "${A%*}", "${A%%*}", "${PATHS##*/}", "${PATHS#*/}", "${PATHS%/*}", "${PATHS%%/*}", "${PATHS%.*}", "${PATHS%%.*}",
-    "${PATHS#*.}", "${PATHS##*.}", "${A#?}", "${A#??}", "${A%?}", "${A##?}", "${A#[a-c]}", "${A#[^x]}", "${A#[}", "${A#\\a}",
-    "${A#${STAR}}", "${A%${U}}", "${E#a}", "${LONG#abc}", "${LONG##abc}", "${LONG%abc}", "${LONG##*b}", "${LONG%%b*}",
-    "${SHARP#str}", "${SHARP%Ö}", "${WORDS% *}", "${WORDS%% *}", "${WORDS#* }", "${A#alpha}", "${A%alpha}", "${A%[a]}",
-    // Replacing.
-    "${A/l/L}", "${A//a/o}", "${A/a/o}", "${A/a/}", "${A//a/}", "${A/x/y}", "${A/#a/o}", "${A/%a/o}", "${A/#x/y}",
-    "${A/%x/y}", "${A/#a/}", "${A/%a/}", "${A/a/b c}", "${A/alpha/}", "${A/a/\\/}", "${PATHS/\\//-}", "${PATHS//\\//-}",
-    "${A/*/x}", "${A/?/x}", "${A/a/$}", "${A/a/$$}", "${A/a/${B}}", "${A/${P}/x}", "${A//${E}/x}", "${A/a/${U}}",
-    "${LONG//abc/x}", "${LONG//bc/}", "${LONG/abc/abcd}", "${A/a//b}", "${A/a/b/c}", "${A//a//b}", "${SHARP/ß/ss}",
-    "${A/a/\\\\}", "${WORDS// /_}", "${WORDS/ /}", "${A/l/:}", "${A/l/=}", "${A/l/#}", "${A/l/%}",
-    // Names.
-    "${1A:=x}", "${_A:=x}", "${Ä:=x}", "${a:=x}", "${A1:=x}", "${__:=x}", "${9:=x}",
-];
 
-/// Expressions that upstream refuses.
-const REFUSED: &[&str] = &[
-    "${", "${}", "${A", "${A:", "${A:}", "${A::3}", "${A:1:}", "${A#}", "${A##}", "${A%}", "${A%%}", "${U:=x", "${A-w}",
-    "${A+w}", "${A?w}", "${#}", "${#A:=x}", "${A^x}", "${A,x}", "${A^^^}", "${A,,,}", "${ A:=x }", "${A.B}", "${A-B}", "${!A}",
-    "${A B}", "${@}", "${*}", "${$}", "${A#${B}x}", "${A#x${B}}", "${A/x}", "${A@Q}", "${U}", "${U} ${V}", "${U:=}", "${U:-}",
-    "${A}} ${U}", "${U^^}", "${#U}", "${A/x/${B}y}", "${A:1x${B}}", "${a b}", "${A[0]}", "${U} ${U:=x}", "${SHARP:0:5}",
-];
 
 /// Texts that are more than an expression.
 const ALONE: &[(&str, &str)] = &[
     ("pattern-with-brace", "a: ${A/x} .. / ..}\n"),
+    ("tabs-in-braces", "a: ${\tA\t}\n"),
     ("name-on-its-own-line", "a: ${\n  A\n  }\n"),
     ("carriage-return-in-braces", "a: ${\r\nA\r\n}\n"),
     ("in-a-comment", "# ${A} and $$\na: 1\n"),

@@ -39,6 +39,7 @@ pub(crate) struct Case {
     ours: Vec<String>,
     pub(crate) input: String,
     written: Option<String>,
+    expected: fn(String) -> String,
 }
 
 impl Case {
@@ -53,6 +54,7 @@ impl Case {
             ours: Vec::new(),
             input: String::new(),
             written: None,
+            expected: identity,
         }
     }
 
@@ -122,6 +124,12 @@ impl Case {
         self
     }
 
+    /// What is expected of ours, made from what upstream prints.
+    pub(crate) fn expecting(mut self, expected: fn(String) -> String) -> Self {
+        self.expected = expected;
+        self
+    }
+
     /// Cases of one command line as one: their inputs are documents of one stream.
     pub(crate) fn joined(cases: &[Self]) -> Self {
         let inputs: Vec<_> = cases.iter().map(|case| case.input.as_str()).collect();
@@ -172,7 +180,10 @@ impl Stage {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, within(&folder, content)).unwrap();
         }
-        let upstream = self.run_one(&self.upstream, case, &[], &folder).await;
+        let mut upstream = self.run_one(&self.upstream, case, &[], &folder).await;
+        if upstream.succeeded {
+            upstream.output = (case.expected)(upstream.output);
+        }
         let ours = self.run_one(&self.ours, case, if std::env::var_os("SELF").is_some() { &[] } else { &case.ours }, &folder).await;
         fs::remove_dir_all(&folder).unwrap();
         (upstream, ours)
@@ -220,6 +231,10 @@ impl Drop for Stage {
         // What is left in a temporary folder is no reason for a test to fail.
         let _ = fs::remove_dir_all(&self.folder);
     }
+}
+
+fn identity(text: String) -> String {
+    text
 }
 
 fn within(folder: &Path, text: &str) -> String {

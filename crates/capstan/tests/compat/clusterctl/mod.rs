@@ -3,15 +3,22 @@
 //! A case names a command line and all that it can see; `intended.rs` lists the cases where we differ on purpose.
 //! `CAPSTAN_COMPAT_CASES=words` runs only the cases that have the words in their names.
 
+mod components;
+mod configuration;
+mod corpus;
+mod envsubst;
 mod generate;
 mod harness;
 mod intended;
-mod verdict;
-mod configuration;
-mod components;
+mod list_images;
+mod prefix;
+mod releases;
 mod repository;
+mod surface;
+mod templates;
+mod verdict;
+mod versions;
 mod workloads;
-mod envsubst;
 mod yaml;
 
 use std::{
@@ -20,6 +27,7 @@ use std::{
     io::{self, Write as _},
 };
 
+use capstan_testkit::Plane;
 use futures::{StreamExt, stream};
 
 use self::{
@@ -60,12 +68,29 @@ struct Result {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs upstream's binary and releases: make test-compat"]
 async fn the_commands_do_as_clusterctl_does() {
-    let stage = Stage::new(folder("CAPSTAN_UPSTREAM_DIR").join("clusterctl"));
+    let upstream = folder("CAPSTAN_UPSTREAM_DIR");
+    let plane = Plane::start_bare().await;
+    list_images::install_inventory(&plane, &upstream).await;
+    let stage = Stage::new(upstream.join("clusterctl"));
     let wanted = std::env::var("CAPSTAN_COMPAT_CASES").unwrap_or_default();
-    let units = [yaml::cases(), envsubst::cases(), configuration::cases(), components::cases(), workloads::cases()].into_iter().flatten();
-    let units = units.filter_map(|unit| select(unit, &wanted)).flat_map(apart);
+    let units = [
+        // The long ones first, so that no thread is left with them.
+        releases::cases(&upstream.join("releases")),
+        prefix::cases(&upstream.join("releases")),
+        list_images::cases(&upstream, plane.kubeconfig()),
+        yaml::cases(),
+        envsubst::cases(),
+        configuration::cases(),
+        components::cases(),
+        workloads::cases(),
+        versions::cases(),
+        templates::cases(),
+        surface::cases(),
+    ];
+    let units = units.into_iter().flatten().filter_map(|unit| select(unit, &wanted)).flat_map(apart);
     let results: Vec<_> =
         stream::iter(units).map(|cases| run(&stage, cases)).buffer_unordered(2).concat().await;
+    assert!(!results.is_empty(), "no case has {wanted} in its name");
     let failures = report(&results);
     assert!(failures.is_empty(), "{failures}");
 }
