@@ -1,26 +1,26 @@
 //! The configuration: where variables come from, which files are read, and which providers there are.
 
-use super::{Unit, harness::Case};
+use super::{Batch, harness::Case};
 
-pub(crate) fn cases() -> Vec<Unit> {
-    let mut units = variables();
-    units.extend(files());
-    units.extend(providers());
-    units
+pub(crate) fn cases() -> Vec<Batch> {
+    let mut batches = variables();
+    batches.extend(files());
+    batches.extend(providers());
+    batches
 }
 
 /// Shows what became of a variable.
 const TEMPLATE: &str = "v: |-\n  [${FOO}]\nw: |-\n  [${FOO:=default}]\n";
 
-fn variables() -> Vec<Unit> {
+fn variables() -> Vec<Batch> {
     let case = |name: &str| Case::new("variables", name, "generate yaml").input(TEMPLATE);
-    let from_config = CONFIG_VALUES.iter().map(|(name, value)| {
-        case(&format!("config-{name}")).config(format!("FOO: {value}\n"))
-    });
+    let from_config = CONFIG_VALUES
+        .iter()
+        .map(|(name, value)| case(&format!("config-{name}")).config(format!("FOO: {value}\n")));
     // Of these the variable is not set, and only a default helps.
-    let unset = UNSET_VALUES.iter().map(|(name, value)| {
-        case(&format!("config-{name}")).config(format!("FOO: {value}\n")).refused()
-    });
+    let unset = UNSET_VALUES
+        .iter()
+        .map(|(name, value)| case(&format!("config-{name}")).config(format!("FOO: {value}\n")).refused());
     let sources = [
         case("env").env("FOO", "env"),
         case("both").env("FOO", "env").config("FOO: config\n"),
@@ -63,7 +63,7 @@ fn variables() -> Vec<Unit> {
             "BASE: /c\nproviders: [{name: x, type: InfrastructureProvider, url: \"/a${BASE}/infrastructure-x/v1.0.0/c.yaml\"}]\n",
         ),
     ];
-    from_config.chain(unset).chain(sources).map(Unit::from).collect()
+    from_config.chain(unset).chain(sources).map(Batch::from).collect()
 }
 
 const CONFIG_VALUES: &[(&str, &str)] = &[
@@ -114,7 +114,7 @@ const CONFIG_VALUES: &[(&str, &str)] = &[
 
 const UNSET_VALUES: &[(&str, &str)] = &[("null", "null"), ("tilde", "~"), ("nothing", "")];
 
-fn files() -> Vec<Unit> {
+fn files() -> Vec<Batch> {
     let case = |name: &str| Case::new("config-files", name, "generate yaml").input("a: '${FOO:=none}'\n");
     let at = |name: &str, path: &str, content: &str| case(name).file(path, content);
     let xdg = "home/.config/cluster-api/clusterctl";
@@ -134,10 +134,13 @@ fn files() -> Vec<Unit> {
         at("dotenv", &format!("{xdg}.dotenv"), "FOO=x\n"),
         at("home-yaml", &format!("{home}.yaml"), "FOO: x\n"),
         at("home-json", &format!("{home}.json"), "{\"foo\": 1}"),
-        at("xdg-before-home", &format!("{xdg}.yaml"), "FOO: xdg\n").file(format!("{home}.yaml"), "FOO: home\n"),
-        at("json-before-yaml", &format!("{xdg}.json"), "{\"foo\": \"json\"}").file(format!("{xdg}.yaml"), "FOO: yaml\n"),
+        at("xdg-before-home", &format!("{xdg}.yaml"), "FOO: xdg\n")
+            .file(format!("{home}.yaml"), "FOO: home\n"),
+        at("json-before-yaml", &format!("{xdg}.json"), "{\"foo\": \"json\"}")
+            .file(format!("{xdg}.yaml"), "FOO: yaml\n"),
         at("yaml-before-yml", &format!("{xdg}.yaml"), "FOO: yaml\n").file(format!("{xdg}.yml"), "FOO: yml\n"),
-        at("toml-before-yaml", &format!("{xdg}.toml"), "FOO = \"toml\"\n").file(format!("{xdg}.yaml"), "FOO: yaml\n"),
+        at("toml-before-yaml", &format!("{xdg}.toml"), "FOO = \"toml\"\n")
+            .file(format!("{xdg}.yaml"), "FOO: yaml\n"),
         at("ini", &format!("{xdg}.ini"), "FOO=x\n").refused(),
         at("properties", &format!("{xdg}.properties"), "FOO=x\n").refused(),
         at("empty", &format!("{xdg}.yaml"), ""),
@@ -166,14 +169,16 @@ fn files() -> Vec<Unit> {
         flag("flag-other-extension", "<DIR>/mine.txt").file("mine.txt", "FOO: x\n").refused(),
         flag("flag-dotfile", "<DIR>/.mine.yaml").file(".mine.yaml", "FOO: x\n"),
         flag("flag-upper-case-extension", "<DIR>/mine.YAML").file("mine.YAML", "FOO: x\n").refused(),
-        Case::new("config-files", "flag-empty", "generate yaml --config=").input("a: '${FOO:=none}'\n").config("FOO: x\n"),
+        Case::new("config-files", "flag-empty", "generate yaml --config=")
+            .input("a: '${FOO:=none}'\n")
+            .config("FOO: x\n"),
     ];
-    cases.map(Unit::from).into()
+    cases.map(Batch::from).into()
 }
 
-fn providers() -> Vec<Unit> {
+fn providers() -> Vec<Batch> {
     let case = |name: &str| Case::new("repositories", name, "config repositories");
-    let mut units: Vec<Unit> = vec![
+    let mut batches: Vec<Batch> = vec![
         case("built-in").into(),
         Case::new("repositories", "built-in-text", "config repositories -o text").into(),
         Case::new("repositories", "built-in-yaml", "config repositories -o yaml").into(),
@@ -191,14 +196,16 @@ fn providers() -> Vec<Unit> {
     ];
     for (name, providers) in PROVIDERS {
         let config = format!("providers:\n{providers}");
-        units.push(case(name).config(config.clone()).into());
+        batches.push(case(name).config(config.clone()).into());
         let yaml = Case::new("repositories", format!("{name}-yaml"), "config repositories -o yaml");
-        units.push(yaml.config(config).into());
+        batches.push(yaml.config(config).into());
     }
-    units.extend(BAD_PROVIDERS.iter().map(|(name, providers)| {
-        case(name).config(format!("providers:{providers}\n")).refused().into()
-    }));
-    units
+    batches.extend(
+        BAD_PROVIDERS
+            .iter()
+            .map(|(name, providers)| case(name).config(format!("providers:{providers}\n")).refused().into()),
+    );
+    batches
 }
 
 const PROVIDERS: &[(&str, &str)] = &[
@@ -207,21 +214,33 @@ const PROVIDERS: &[(&str, &str)] = &[
     ("core-replaced", "- {name: cluster-api, type: CoreProvider, url: /r/cluster-api/latest/core.yaml}\n"),
     ("same-name-other-type", "- {name: aws, type: AddonProvider, url: /r/addon-aws/v1.0.0/c.yaml}\n"),
     ("dotted", "- {name: a.b, type: IPAMProvider, url: /r/ipam-a.b/v1.0.0/c.yaml}\n"),
-    ("file-url", "- {name: mine, type: RuntimeExtensionProvider, url: 'file:///r/runtime-extension-mine/v1.0.0/c.yaml'}\n"),
+    (
+        "file-url",
+        "- {name: mine, type: RuntimeExtensionProvider, url: 'file:///r/runtime-extension-mine/v1.0.0/c.yaml'}\n",
+    ),
     ("unknown-field", "- {name: mine, type: AddonProvider, url: /r/addon-mine/v1.0.0/c.yaml, more: 1}\n"),
     ("fields-in-other-case", "- {Name: mine, TYPE: AddonProvider, Url: /r/addon-mine/v1.0.0/c.yaml}\n"),
     ("single-map", "  {name: mine, type: AddonProvider, url: /r/addon-mine/v1.0.0/c.yaml}\n"),
     ("empty-list", "  []\n"),
     ("null", "  null\n"),
     ("github", "- {name: mine, type: AddonProvider, url: 'https://github.com/o/r/releases/v1.2.3/c.yaml'}\n"),
-    ("gitlab", "- {name: mine, type: AddonProvider, url: 'https://gitlab.example.com/api/v4/projects/o%2Fr/packages/generic/p/v1.0.0/c.yaml'}\n"),
+    (
+        "gitlab",
+        "- {name: mine, type: AddonProvider, url: 'https://gitlab.example.com/api/v4/projects/o%2Fr/packages/generic/p/v1.0.0/c.yaml'}\n",
+    ),
     ("other-scheme", "- {name: mine, type: AddonProvider, url: 'oci://ghcr.io/o/r'}\n"),
     ("no-slash", "- {name: mine, type: AddonProvider, url: 'c.yaml'}\n"),
     ("query", "- {name: mine, type: AddonProvider, url: 'https://example.com/a/b?c=/d#e'}\n"),
     ("name-number", "- {name: 7, type: AddonProvider, url: '/r/addon-7/v1.0.0/c.yaml'}\n"),
-    ("twice", "- {name: mine, type: AddonProvider, url: /a/b}\n- {name: mine, type: AddonProvider, url: /c/d}\n"),
+    (
+        "twice",
+        "- {name: mine, type: AddonProvider, url: /a/b}\n- {name: mine, type: AddonProvider, url: /c/d}\n",
+    ),
     ("unicode-url", "- {name: mine, type: AddonProvider, url: /ä/b c.yaml}\n"),
-    ("long-name", "- {name: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa, type: AddonProvider, url: /a/b}\n"),
+    (
+        "long-name",
+        "- {name: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa, type: AddonProvider, url: /a/b}\n",
+    ),
 ];
 
 const BAD_PROVIDERS: &[(&str, &str)] = &[

@@ -4,8 +4,10 @@
 pub(crate) fn named(texts: &'static str) -> impl Iterator<Item = (&'static str, String)> {
     texts.split("\n=== ").map(|section| {
         let (name, text) = section.split_once('\n').unwrap_or((section, ""));
-        let lines = text.lines().filter(|line| !line.starts_with("==== "));
-        (name.trim_start_matches("=== "), lines.map(|line| format!("{line}\n")).collect())
+        // The last one is not followed by a name, which would take its newline along.
+        let text = text.strip_suffix('\n').unwrap_or(text);
+        let lines = text.lines().filter(|line| !line.starts_with("==== ")).chain([""]);
+        (name.trim_start_matches("=== "), lines.collect::<Vec<_>>().join("\n"))
     })
 }
 

@@ -1,7 +1,7 @@
 //! Variables through `generate yaml`: every form that an expression can have, and what is listed as variable.
 
 use super::{
-    Unit,
+    Batch,
     corpus::lines,
     generate::{Dice, expression},
     harness::{Case, Fate},
@@ -28,7 +28,7 @@ const VALUES: &[(&str, &str)] = &[
     ("WORDS", "one two  three"),
 ];
 
-pub(crate) fn cases() -> Vec<Unit> {
+pub(crate) fn cases() -> Vec<Batch> {
     let case = |name: &str, text: &str| {
         // In a literal block, so that the value's own signs mean nothing.
         Case::new("envsubst", name, "generate yaml").envs(VALUES).input(format!("e: |-\n  {text}\n"))
@@ -38,21 +38,23 @@ pub(crate) fn cases() -> Vec<Unit> {
         let text = expression(&mut Dice::new(seed));
         case(&format!("random-{seed} {text}"), &text).fate(Fate::Either)
     });
-    let mut units = vec![Unit::Batch(together.collect()), Unit::Batch(random.collect())];
-    units.extend(lines(include_str!("cases/expressions-refused.txt")).map(|text| case(text, text).refused().into()));
-    units.extend(ALONE.iter().map(|(name, text)| {
-        Case::new("envsubst", name, "generate yaml").envs(VALUES).input(*text).into()
-    }));
-    units.extend(LISTED.iter().map(|(name, text)| {
+    let mut batches = vec![Batch(together.collect()), Batch(random.collect())];
+    batches.extend(
+        lines(include_str!("cases/expressions-refused.txt")).map(|text| case(text, text).refused().into()),
+    );
+    batches.extend(
+        ALONE.iter().map(|(name, text)| {
+            Case::new("envsubst", name, "generate yaml").envs(VALUES).input(*text).into()
+        }),
+    );
+    batches.extend(LISTED.iter().map(|(name, text)| {
         Case::new("list-variables", name, "generate yaml --list-variables").envs(VALUES).input(*text).into()
     }));
-    units.extend(NOT_LISTED.iter().map(|(name, text)| {
+    batches.extend(NOT_LISTED.iter().map(|(name, text)| {
         Case::new("list-variables", name, "generate yaml --list-variables").input(*text).refused().into()
     }));
-    units
+    batches
 }
-
-
 
 /// Texts that are more than an expression.
 const ALONE: &[(&str, &str)] = &[
@@ -108,5 +110,9 @@ const LISTED: &[(&str, &str)] = &[
 ];
 
 /// What cannot be listed.
-const NOT_LISTED: &[(&str, &str)] =
-    &[("open", "a: ${A\n"), ("no-name", "a: ${}\n"), ("bad-form", "a: ${A-x}\n"), ("open-default", "a: ${A:=x\n")];
+const NOT_LISTED: &[(&str, &str)] = &[
+    ("open", "a: ${A\n"),
+    ("no-name", "a: ${}\n"),
+    ("bad-form", "a: ${A-x}\n"),
+    ("open-default", "a: ${A:=x\n"),
+];

@@ -30,16 +30,106 @@ impl Dice {
 }
 
 const WORDS: &[&str] = &[
-    "a", "name", "x y", "true", "No", "1.10", "0x1f", "1e3", "2021-01-01", "~", "null", "-", "- a", "a: b", "a #b",
-    "#x", "it's", "\"q\"", "\\", "ä", "日本", "😀", "@x", "%x", "&a", "*a", "!t", "|", ">", "{a", "[b", "a}", "b]", "a,b",
-    " lead", "trail ", "", "v1beta1", "100m", "1_000", "=", "<<", "?", ":", "::", "a:", "http://x:1/y?z", "...", "---",
-    "-1", "+1", "0777", "08", ".5", "5.", "y", "on", "'", "''", "\t", "a\tb", "\u{a0}", "x  y", "12:30", "0b1", ".inf",
+    "a",
+    "name",
+    "x y",
+    "true",
+    "No",
+    "1.10",
+    "0x1f",
+    "1e3",
+    "2021-01-01",
+    "~",
+    "null",
+    "-",
+    "- a",
+    "a: b",
+    "a #b",
+    "#x",
+    "it's",
+    "\"q\"",
+    "\\",
+    "ä",
+    "日本",
+    "😀",
+    "@x",
+    "%x",
+    "&a",
+    "*a",
+    "!t",
+    "|",
+    ">",
+    "{a",
+    "[b",
+    "a}",
+    "b]",
+    "a,b",
+    " lead",
+    "trail ",
+    "",
+    "v1beta1",
+    "100m",
+    "1_000",
+    "=",
+    "<<",
+    "?",
+    ":",
+    "::",
+    "a:",
+    "http://x:1/y?z",
+    "...",
+    "---",
+    "-1",
+    "+1",
+    "0777",
+    "08",
+    ".5",
+    "5.",
+    "y",
+    "on",
+    "'",
+    "''",
+    "\t",
+    "a\tb",
+    "\u{a0}",
+    "x  y",
+    "12:30",
+    "0b1",
+    ".inf",
     "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen",
 ];
 
 const PLAIN: &[&str] = &[
-    "word", "some words", "1", "1.5", "true", "no", "null", "~", "0x10", "010", "1e3", "-7", "v1.30.0", "a/b", "x.y-z_1",
-    "2021-01-01", "100m", "it's", "a:b", "a#b", "\\d", "10.0.0.0/8", "ä", "😀 x", "=", "0.10", "1_0", "12:30:45", "y", "N",
+    "word",
+    "some words",
+    "1",
+    "1.5",
+    "true",
+    "no",
+    "null",
+    "~",
+    "0x10",
+    "010",
+    "1e3",
+    "-7",
+    "v1.30.0",
+    "a/b",
+    "x.y-z_1",
+    "2021-01-01",
+    "100m",
+    "it's",
+    "a:b",
+    "a#b",
+    "\\d",
+    "10.0.0.0/8",
+    "ä",
+    "😀 x",
+    "=",
+    "0.10",
+    "1_0",
+    "12:30:45",
+    "y",
+    "N",
 ];
 
 /// A map with whatever fits into it.
@@ -102,9 +192,11 @@ fn block(dice: &mut Dice, indent: usize, text: &mut String) {
     line(text, style);
     writeln!(text, "{:indent$}first", "").expect("a string takes all");
     for _ in 0..dice.below(4) {
-        let content = dice.pick(&["second", "  deeper", "a: b", "# not a comment", "- x", "", "'q'", "😀", "end  "]);
+        let content =
+            dice.pick(&["second", "  deeper", "a: b", "# not a comment", "- x", "", "'q'", "😀", "end  "]);
         let content = format!("{:indent$}{content}", "");
-        writeln!(text, "{}", if content.trim().is_empty() { "" } else { &content }).expect("a string takes all");
+        writeln!(text, "{}", if content.trim().is_empty() { "" } else { &content })
+            .expect("a string takes all");
     }
 }
 
@@ -161,7 +253,10 @@ fn variable(dice: &mut Dice, depth: usize) -> String {
         }
         5 => {
             let sign = dice.pick(&["#", "##", "%", "%%"]);
-            format!("{sign}{}", argument(dice, depth, &["a", "*a", "a*", "?", "*/", "/*", "*b*", "[ab]", "x", ".*", " "]))
+            format!(
+                "{sign}{}",
+                argument(dice, depth, &["a", "*a", "a*", "?", "*/", "/*", "*b*", "[ab]", "x", ".*", " "])
+            )
         }
         _ => {
             let sign = dice.pick(&["/", "//", "/#", "/%"]);
@@ -179,8 +274,15 @@ fn argument(dice: &mut Dice, depth: usize, texts: &[&str]) -> String {
 
 /// Texts and variables as they come.
 fn words(dice: &mut Dice, depth: usize) -> String {
-    let texts = ["x", "", "a b", "1.2", "/y", "\"q\"", "#", "$", "$$", ":", "=", "[1]", "'", "a-b", "ä", "{", "\\"];
+    let texts =
+        ["x", "", "a b", "1.2", "/y", "\"q\"", "#", "$", "$$", ":", "=", "[1]", "'", "a-b", "ä", "{", "\\"];
     (0..=dice.below(3))
-        .map(|_| if depth > 0 && dice.below(3) == 0 { variable(dice, depth - 1) } else { dice.pick(&texts).to_owned() })
+        .map(|_| {
+            if depth > 0 && dice.below(3) == 0 {
+                variable(dice, depth - 1)
+            } else {
+                dice.pick(&texts).to_owned()
+            }
+        })
         .collect()
 }

@@ -6,7 +6,7 @@ use capstan_runtime::install::install_crds;
 use capstan_testkit::Plane;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
-use super::{Unit, harness::Case, releases};
+use super::{Batch, harness::Case, releases};
 
 /// Without its kind, upstream looks for the inventory for a quarter of a minute in each run.
 pub(crate) async fn install_inventory(plane: &Plane, upstream: &Path) {
@@ -18,7 +18,7 @@ pub(crate) async fn install_inventory(plane: &Plane, upstream: &Path) {
 }
 
 /// Cases on a control plane with nothing installed.
-pub(crate) fn cases(upstream: &Path, kubeconfig: &Path) -> Vec<Unit> {
+pub(crate) fn cases(upstream: &Path, kubeconfig: &Path) -> Vec<Batch> {
     let config = format!("{}{}", releases::config(&upstream.join("releases")), cert_manager(upstream));
     let mirrored = format!("{config}images: {{all: {{repository: mirror.io/all}}}}\n");
     let case = |name: &str, arguments: &str| {
@@ -37,9 +37,11 @@ pub(crate) fn cases(upstream: &Path, kubeconfig: &Path) -> Vec<Unit> {
         case("unknown", "-i nope").refused(),
         case("bad-name", "-i a.b").refused(),
         case("missing-version", "-i gcp:v0.0.1").refused(),
-        Case::new("list-images", "no-such-kubeconfig", "init list-images --kubeconfig /nowhere").config(config.clone()).refused(),
+        Case::new("list-images", "no-such-kubeconfig", "init list-images --kubeconfig /nowhere")
+            .config(config.clone())
+            .refused(),
     ];
-    cases.map(Unit::from).into()
+    cases.map(Batch::from).into()
 }
 
 /// Its repository has kinds and nothing that runs, and so no image.

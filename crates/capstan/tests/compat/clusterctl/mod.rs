@@ -36,26 +36,12 @@ use self::{
 };
 use crate::management::folder;
 
-/// Cases that are run together.
-pub(crate) enum Unit {
-    /// One run.
-    One(Box<Case>),
-    /// Cases that differ only in their input, which is a stream of documents: they are run as one where all goes well.
-    Batch(Vec<Case>),
-}
+/// Cases that differ only in their input, which is a stream of documents: they are run as one where all goes well.
+pub(crate) struct Batch(Vec<Case>);
 
-impl From<Case> for Unit {
+impl From<Case> for Batch {
     fn from(case: Case) -> Self {
-        Self::One(Box::new(case))
-    }
-}
-
-impl Unit {
-    fn into_cases(self) -> Vec<Case> {
-        match self {
-            Self::One(case) => vec![*case],
-            Self::Batch(cases) => cases,
-        }
+        Self(vec![case])
     }
 }
 
@@ -73,7 +59,7 @@ async fn the_commands_do_as_clusterctl_does() {
     list_images::install_inventory(&plane, &upstream).await;
     let stage = Stage::new(upstream.join("clusterctl"));
     let wanted = std::env::var("CAPSTAN_COMPAT_CASES").unwrap_or_default();
-    let units = [
+    let batches = [
         // The long ones first, so that no thread is left with them.
         releases::cases(&upstream.join("releases")),
         prefix::cases(&upstream.join("releases")),
@@ -87,16 +73,15 @@ async fn the_commands_do_as_clusterctl_does() {
         templates::cases(),
         surface::cases(),
     ];
-    let units = units.into_iter().flatten().filter_map(|unit| select(unit, &wanted)).flat_map(apart);
+    let batches = batches.into_iter().flatten().filter_map(|batch| select(batch, &wanted)).flat_map(apart);
     let results: Vec<_> =
-        stream::iter(units).map(|cases| run(&stage, cases)).buffer_unordered(2).concat().await;
+        stream::iter(batches).map(|cases| run(&stage, cases)).buffer_unordered(2).concat().await;
     assert!(!results.is_empty(), "no case has {wanted} in its name");
     let failures = report(&results);
     assert!(failures.is_empty(), "{failures}");
 }
 
-fn select(unit: Unit, wanted: &str) -> Option<Vec<Case>> {
-    let mut cases = unit.into_cases();
+fn select(Batch(mut cases): Batch, wanted: &str) -> Option<Vec<Case>> {
     cases.retain(|case| case.name.contains(wanted));
     (!cases.is_empty()).then_some(cases)
 }
@@ -117,9 +102,18 @@ async fn run(stage: &Stage, cases: Vec<Case>) -> Vec<Result> {
         let (upstream, ours) = stage.run(&Case::joined(&cases)).await;
         let same = upstream.succeeded && ours.succeeded && upstream.output == ours.output;
         if let [case] = cases.as_slice() {
-            if std::env::var_os("SELF").is_some() && !upstream.succeeded { eprintln!("REF {} :: {}", case.name, upstream.words.replace('\n', " ").chars().take(260).collect::<String>()); }
+            if std::env::var_os("SELF").is_some() && !upstream.succeeded {
+                eprintln!(
+                    "REF {} :: {}",
+                    case.name,
+                    upstream.words.replace('\n', " ").chars().take(260).collect::<String>()
+                );
+            }
             let difference = judge(case, &upstream, &ours);
-            results.push(Result { name: case.name.clone(), difference: intended::weigh(&case.name, difference, &ours) });
+            results.push(Result {
+                name: case.name.clone(),
+                difference: intended::weigh(&case.name, difference, &ours),
+            });
         } else if same {
             results.extend(cases.into_iter().map(|case| Result { name: case.name, difference: None }));
         } else {
@@ -149,7 +143,8 @@ fn report(results: &[Result]) -> String {
     for (group, (count, by_intent)) in &groups {
         writeln!(table, "  {group:<16}{count:>5}  ({by_intent} differ by intent)").unwrap();
     }
-    writeln!(table, "  {:<16}{:>5}  ({intended} differ by intent, {failed} failed)", "in all", results.len()).unwrap();
+    writeln!(table, "  {:<16}{:>5}  ({intended} differ by intent, {failed} failed)", "in all", results.len())
+        .unwrap();
     // Straight to the terminal: cargo keeps what a passing test prints to itself.
     io::stderr().write_all(table.as_bytes()).unwrap();
     failures

@@ -2,11 +2,17 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use super::{Unit, harness::Case, releases, repository::{CONFIG, with_release}};
+use super::{
+    Batch,
+    harness::Case,
+    releases,
+    repository::{CONFIG, with_release},
+};
 
-pub(crate) fn cases(releases: &Path) -> Vec<Unit> {
+pub(crate) fn cases(releases: &Path) -> Vec<Batch> {
     let made_up = |name: &str, arguments: &str| {
-        let case = Case::new("prefix", name, &format!("generate provider -i mine {arguments}")).config(CONFIG);
+        let case =
+            Case::new("prefix", name, &format!("generate provider -i mine {arguments}")).config(CONFIG);
         with_release(case, "v1.1.0", COMPONENTS)
     };
     let config = releases::config(releases);
@@ -57,12 +63,16 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: manager}
 ";
 
 /// Upstream's objects with the prefix, but where a name has it already.
-fn prefixed(text: String) -> String {
+fn prefixed(text: &str) -> String {
     let documents: Vec<_> = text.split("\n---\n").collect();
-    let namespace = documents.iter().find(|it| has(it, "kind: Namespace")).and_then(|it| name(it, "metadata:"));
+    let namespace =
+        documents.iter().find(|it| has(it, "kind: Namespace")).and_then(|it| name(it, "metadata:"));
     let prefix = format!("{}-", namespace.expect("there is a Namespace"));
-    let roles: BTreeSet<_> =
-        documents.iter().filter(|it| has(it, "kind: ClusterRole")).filter_map(|it| name(it, "metadata:")).collect();
+    let roles: BTreeSet<_> = documents
+        .iter()
+        .filter(|it| has(it, "kind: ClusterRole"))
+        .filter_map(|it| name(it, "metadata:"))
+        .collect();
     let renamed: Vec<_> = documents.iter().map(|document| rename(document, &prefix, &roles)).collect();
     renamed.join("\n---\n")
 }
@@ -80,7 +90,8 @@ fn rename(document: &str, prefix: &str, roles: &BTreeSet<&str>) -> String {
     if has(document, "kind: ClusterRole") || has(document, "kind: ClusterRoleBinding") {
         prefix_name("metadata:");
     }
-    let refers = has(document, "  kind: ClusterRole") && name(document, "roleRef:").is_some_and(|it| roles.contains(it));
+    let refers = has(document, "  kind: ClusterRole")
+        && name(document, "roleRef:").is_some_and(|it| roles.contains(it));
     if refers {
         prefix_name("roleRef:");
     }

@@ -27,7 +27,8 @@ pub(crate) fn path(version: &str, file: &str) -> String {
 
 /// A case with a configuration that knows `mine`, and a release of it.
 pub(crate) fn with_release(case: Case, version: &str, components: &str) -> Case {
-    case.file(path(version, "infrastructure-components.yaml"), components).file(path(version, "metadata.yaml"), METADATA)
+    case.file(path(version, "infrastructure-components.yaml"), components)
+        .file(path(version, "metadata.yaml"), METADATA)
 }
 
 /// `generate provider` of components of `mine`, with further arguments.

@@ -1,11 +1,12 @@
 //! The command line itself: what is refused before anything is done.
 
-use super::{Unit, harness::Case};
+use super::{Batch, harness::Case};
 
-pub(crate) fn cases() -> Vec<Unit> {
-    let taken = TAKEN.iter().map(|arguments| Case::new("surface", *arguments, arguments).input("a: ${A:=1}\n"));
+pub(crate) fn cases() -> Vec<Batch> {
+    let taken =
+        TAKEN.iter().map(|arguments| Case::new("surface", *arguments, arguments).input("a: ${A:=1}\n"));
     let refused = REFUSED.iter().map(|arguments| Case::new("surface", *arguments, arguments).refused());
-    taken.chain(refused).map(Unit::from).collect()
+    taken.chain(refused).map(Batch::from).collect()
 }
 
 const TAKEN: &[&str] = &[

@@ -99,7 +99,10 @@ impl Lines {
 }
 
 fn shorten(line: Option<&str>) -> String {
-    line.map_or_else(|| "(nothing)".to_owned(), |line| format!("{:?}", line.chars().take(WIDTH).collect::<String>()))
+    line.map_or_else(
+        || "(nothing)".to_owned(),
+        |line| format!("{:?}", line.chars().take(WIDTH).collect::<String>()),
+    )
 }
 
 impl Display for Lines {
@@ -108,7 +111,12 @@ impl Display for Lines {
             return write!(formatter, "\n    (only in how lines end)");
         }
         for (number, upstream, ours) in &self.0 {
-            write!(formatter, "\n    line {number}: upstream {upstream}\n    {:>w$} {ours}", "ours", w = 14 + digits(*number))?;
+            write!(
+                formatter,
+                "\n    line {number}: upstream {upstream}\n    {:>w$} {ours}",
+                "ours",
+                w = 14 + digits(*number)
+            )?;
         }
         Ok(())
     }
@@ -120,15 +128,27 @@ fn digits(number: usize) -> usize {
 
 impl Display for Difference {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        let short = |words: &str| words.trim().chars().take(2 * WIDTH).collect::<String>().replace('\n', "\n    ");
+        let short =
+            |words: &str| words.trim().chars().take(2 * WIDTH).collect::<String>().replace('\n', "\n    ");
         match self {
-            Self::Misjudged { words } => write!(formatter, "upstream takes it otherwise than the case says\n    {}", short(words)),
-            Self::OursSucceeds { words, output } => {
-                write!(formatter, "ours succeeds, upstream refuses\n    {}\n    ours: {}", short(words), short(output))
+            Self::Misjudged { words } => {
+                write!(formatter, "upstream takes it otherwise than the case says\n    {}", short(words))
             }
-            Self::OursRefuses { words } => write!(formatter, "ours refuses, upstream succeeds\n    {}", short(words)),
+            Self::OursSucceeds { words, output } => {
+                write!(
+                    formatter,
+                    "ours succeeds, upstream refuses\n    {}\n    ours: {}",
+                    short(words),
+                    short(output)
+                )
+            }
+            Self::OursRefuses { words } => {
+                write!(formatter, "ours refuses, upstream succeeds\n    {}", short(words))
+            }
             Self::OursBroke { words } => write!(formatter, "ours broke\n    {}", short(words)),
-            Self::NotAsIntended { instead, found } => write!(formatter, "ours was to differ: {instead}, but {found}"),
+            Self::NotAsIntended { instead, found } => {
+                write!(formatter, "ours was to differ: {instead}, but {found}")
+            }
             Self::Objects(lines) => write!(formatter, "the contents differ{lines}"),
             Self::Order(lines) => write!(formatter, "the order of objects differs{lines}"),
             Self::Bytes(lines) => write!(formatter, "the same objects are written otherwise{lines}"),

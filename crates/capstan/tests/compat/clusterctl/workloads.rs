@@ -1,29 +1,29 @@
 //! Deployments and DaemonSets of our own making: what a round trip through their types does, and which images they have.
 
 use super::{
-    Unit,
+    Batch,
     corpus::named,
-    repository::{CONFIG, NAMESPACE, as_upstream, generate, with_release},
     harness::Case,
+    repository::{CONFIG, NAMESPACE, as_upstream, generate, with_release},
 };
 
-pub(crate) fn cases() -> Vec<Unit> {
-    let mut units: Vec<Unit> = Vec::new();
+pub(crate) fn cases() -> Vec<Batch> {
+    let mut batches: Vec<Batch> = Vec::new();
     for (name, spec) in named(include_str!("cases/pod-specs.txt")) {
-        units.push(generate("workloads", name, "", &deployment(&spec)).into());
+        batches.push(generate("workloads", name, "", &deployment(&spec)).into());
     }
     for (name, container) in named(include_str!("cases/containers.txt")) {
         let spec = format!("containers: [{{name: c, image: 'x.io/a:1', {}}}]", container.trim());
-        units.push(generate("workloads", name, "", &deployment(&spec)).into());
+        batches.push(generate("workloads", name, "", &deployment(&spec)).into());
     }
     for (name, object) in named(include_str!("cases/workloads.txt")) {
-        units.push(generate("workloads", name, "", &format!("{NAMESPACE}---\n{object}")).into());
+        batches.push(generate("workloads", name, "", &format!("{NAMESPACE}---\n{object}")).into());
     }
     for (name, spec) in named(include_str!("cases/pod-specs-refused.txt")) {
-        units.push(generate("workloads", name, "", &deployment(&spec)).refused().into());
+        batches.push(generate("workloads", name, "", &deployment(&spec)).refused().into());
     }
-    units.extend(images());
-    units
+    batches.extend(images());
+    batches
 }
 
 fn deployment(pod_spec: &str) -> String {
@@ -34,24 +34,16 @@ fn deployment(pod_spec: &str) -> String {
     )
 }
 
-
-
-
-
-
-
-
-
 const DIGEST: &str = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
-fn images() -> Vec<Unit> {
+fn images() -> Vec<Batch> {
     let one = |name: &str, image: &str| {
         let spec = format!("containers: [{{name: c, image: '{}'}}]", image.replace("DIGEST", DIGEST));
         generate("images", name, "", &deployment(&spec))
     };
-    let mut units: Vec<Unit> = Vec::new();
-    units.extend(IMAGES.iter().map(|image| one(&format!("kept {image}"), image).into()));
-    units.extend(BAD_IMAGES.iter().map(|image| one(&format!("refused {image}"), image).refused().into()));
+    let mut batches: Vec<Batch> = Vec::new();
+    batches.extend(IMAGES.iter().map(|image| one(&format!("kept {image}"), image).into()));
+    batches.extend(BAD_IMAGES.iter().map(|image| one(&format!("refused {image}"), image).refused().into()));
     for (name, images) in OVERRIDES {
         let components = format!(
             "{}---\n{{apiVersion: apps/v1, kind: DaemonSet, metadata: {{name: s}}, spec: {{template: {{spec: {{initContainers: \
@@ -63,37 +55,78 @@ fn images() -> Vec<Unit> {
         );
         let case = as_upstream(Case::new("images", name, "generate provider -i mine"));
         let case = with_release(case, "v1.1.0", &components);
-        units.push(case.config(format!("{CONFIG}images:\n{images}")).into());
+        batches.push(case.config(format!("{CONFIG}images:\n{images}")).into());
     }
     for (name, images) in BAD_OVERRIDES {
         let case = as_upstream(Case::new("images", name, "generate provider -i mine"));
         let case = with_release(case, "v1.1.0", &deployment("containers: [{name: a, image: 'x.io/a:1'}]"));
-        units.push(case.config(format!("{CONFIG}images:{images}\n")).refused().into());
+        batches.push(case.config(format!("{CONFIG}images:{images}\n")).refused().into());
     }
-    units.push(
-        generate("images", "env-empty", "", &deployment("containers: [{name: a, image: 'x.io/a:1'}]")).env("IMAGES", "").refused().into(),
+    batches.push(
+        generate("images", "env-empty", "", &deployment("containers: [{name: a, image: 'x.io/a:1'}]"))
+            .env("IMAGES", "")
+            .refused()
+            .into(),
     );
-    units.push(
-        generate("images", "env-text", "", &deployment("containers: [{name: a, image: 'x.io/a:1'}]")).env("IMAGES", "x").refused().into(),
+    batches.push(
+        generate("images", "env-text", "", &deployment("containers: [{name: a, image: 'x.io/a:1'}]"))
+            .env("IMAGES", "x")
+            .refused()
+            .into(),
     );
-    units.push(
-        generate("images", "raw-variable", "--raw", &deployment("containers: [{name: a, image: '${IMG}'}]")).refused().into(),
+    batches.push(
+        generate("images", "raw-variable", "--raw", &deployment("containers: [{name: a, image: '${IMG}'}]"))
+            .refused()
+            .into(),
     );
-    units.push(
-        generate("images", "by-variable", "", &deployment("containers: [{name: a, image: '${IMG:=x.io/a:1}'}]")).into(),
+    batches.push(
+        generate(
+            "images",
+            "by-variable",
+            "",
+            &deployment("containers: [{name: a, image: '${IMG:=x.io/a:1}'}]"),
+        )
+        .into(),
     );
-    units
+    batches
 }
 
 const IMAGES: &[&str] = &[
-    "x.io/a", "x.io/a:1", "x.io/a/b/c:v1.2.3", "x.io:5000/a:1", "localhost/a:1", "localhost:5000/a", "x.io/a@DIGEST",
-    "x.io/a:1@DIGEST", "docker.io/library/nginx:1", "docker.io/o/nginx", "10.0.0.1:80/a/b:c", "x.io/a__b/c.d-e:T_1.2-x",
-    "registry.k8s.io/cluster-api/cluster-api-controller:v1.14.2", "X.io/a:1", "[::1]:80/a:1",
+    "x.io/a",
+    "x.io/a:1",
+    "x.io/a/b/c:v1.2.3",
+    "x.io:5000/a:1",
+    "localhost/a:1",
+    "localhost:5000/a",
+    "x.io/a@DIGEST",
+    "x.io/a:1@DIGEST",
+    "docker.io/library/nginx:1",
+    "docker.io/o/nginx",
+    "10.0.0.1:80/a/b:c",
+    "x.io/a__b/c.d-e:T_1.2-x",
+    "registry.k8s.io/cluster-api/cluster-api-controller:v1.14.2",
+    "X.io/a:1",
+    "[::1]:80/a:1",
 ];
 
 const BAD_IMAGES: &[&str] = &[
-    "nginx", "nginx:1", "docker.io/nginx", "library/nginx", "x.io/A:1", "x.io/a:", "x.io/a@sha256:12", "x.io/a:1:2", "x.io//a",
-    "x.io/", "", " x.io/a", "x.io/a b", "https://x.io/a", "x.io/a:-1", "x.io/-a", "x.io/a@DIGESTff",
+    "nginx",
+    "nginx:1",
+    "docker.io/nginx",
+    "library/nginx",
+    "x.io/A:1",
+    "x.io/a:",
+    "x.io/a@sha256:12",
+    "x.io/a:1:2",
+    "x.io//a",
+    "x.io/",
+    "",
+    " x.io/a",
+    "x.io/a b",
+    "https://x.io/a",
+    "x.io/a:-1",
+    "x.io/-a",
+    "x.io/a@DIGESTff",
 ];
 
 const OVERRIDES: &[(&str, &str)] = &[
@@ -105,8 +138,14 @@ const OVERRIDES: &[(&str, &str)] = &[
     ("provider", "  infrastructure-mine: {repository: mirror.io/mine}\n"),
     ("image", "  infrastructure-mine/manager: {repository: mirror.io/m, tag: v2}\n"),
     ("image-name", "  infrastructure-mine/agent: {name: spy}\n"),
-    ("levels", "  all: {repository: mirror.io/all, tag: a}\n  infrastructure-mine: {tag: b}\n  infrastructure-mine/manager: {tag: c}\n"),
-    ("levels-by-field", "  all: {repository: mirror.io/all}\n  infrastructure-mine: {tag: b}\n  infrastructure-mine/manager: {name: n}\n"),
+    (
+        "levels",
+        "  all: {repository: mirror.io/all, tag: a}\n  infrastructure-mine: {tag: b}\n  infrastructure-mine/manager: {tag: c}\n",
+    ),
+    (
+        "levels-by-field",
+        "  all: {repository: mirror.io/all}\n  infrastructure-mine: {tag: b}\n  infrastructure-mine/manager: {name: n}\n",
+    ),
     ("levels-reset", "  all: {repository: mirror.io/all}\n  infrastructure-mine: {repository: ''}\n"),
     ("other-provider", "  infrastructure-other: {repository: mirror.io/x}\n  cert-manager: {tag: z}\n"),
     ("upper-case-key", "  ALL: {Repository: mirror.io/all}\n"),
@@ -120,8 +159,4 @@ const OVERRIDES: &[(&str, &str)] = &[
     ("tag-number", "  all: {tag: 1.10}\n"),
 ];
 
-const BAD_OVERRIDES: &[(&str, &str)] = &[
-    ("text", " x"),
-    ("list", " [x]"),
-    ("entry-text", "\n  all: x"),
-];
+const BAD_OVERRIDES: &[(&str, &str)] = &[("text", " x"), ("list", " [x]"), ("entry-text", "\n  all: x")];

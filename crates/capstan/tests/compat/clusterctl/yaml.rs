@@ -1,7 +1,7 @@
 //! Documents through `generate yaml`: what is read of them, and how it is written again.
 
 use super::{
-    Unit,
+    Batch,
     corpus::named,
     generate::{Dice, document},
     harness::Case,
@@ -10,7 +10,7 @@ use super::{
 /// How many documents are made up at random.
 const RANDOM: u64 = 150;
 
-pub(crate) fn cases() -> Vec<Unit> {
+pub(crate) fn cases() -> Vec<Batch> {
     let case = |name: &str, text: &str| Case::new("yaml", name, "generate yaml").input(text);
     let documents = named(include_str!("cases/documents.txt")).map(|(name, text)| case(name, &text));
     let odd = ODD.iter().map(|(name, text)| case(name, text));
@@ -19,10 +19,11 @@ pub(crate) fn cases() -> Vec<Unit> {
         case(&format!("random-{seed}"), &text)
     });
     let streams = STREAMS.iter().map(|(name, text)| case(name, text));
-    let refused = named(include_str!("cases/documents-refused.txt")).map(|(name, text)| case(name, &text).refused());
+    let refused =
+        named(include_str!("cases/documents-refused.txt")).map(|(name, text)| case(name, &text).refused());
     let odd_refused = ODD_REFUSED.iter().map(|(name, text)| case(name, text).refused());
-    let together = [Unit::Batch(documents.chain(odd).collect()), Unit::Batch(random.collect())];
-    together.into_iter().chain(streams.chain(refused).chain(odd_refused).map(Unit::from)).collect()
+    let together = [Batch(documents.chain(odd).collect()), Batch(random.collect())];
+    together.into_iter().chain(streams.chain(refused).chain(odd_refused).map(Batch::from)).collect()
 }
 
 /// Documents that a file of text would not keep.
@@ -64,8 +65,5 @@ const STREAMS: &[(&str, &str)] = &[
 ];
 
 /// What upstream cannot read, and a file of text would not keep.
-const ODD_REFUSED: &[(&str, &str)] = &[
-    ("tab-indent", "a:\n\tb: 1\n"),
-    ("nul", "a: \u{1}x\n"),
-    ("unclosed-json", "{\"a\": 1"),
-];
+const ODD_REFUSED: &[(&str, &str)] =
+    &[("tab-indent", "a:\n\tb: 1\n"), ("nul", "a: \u{1}x\n"), ("unclosed-json", "{\"a\": 1")];
