@@ -9,6 +9,9 @@ pub const BOOTSTRAP_GROUP: &str = "bootstrap.cluster.x-k8s.io";
 /// The API group of the control plane kinds.
 pub const CONTROL_PLANE_GROUP: &str = "controlplane.cluster.x-k8s.io";
 
+/// The API group of the inventory of providers, and of their metadata.yaml.
+pub const CLUSTERCTL_GROUP: &str = "clusterctl.cluster.x-k8s.io";
+
 /// The value of [`label::PROVIDER`] on the core provider's components.
 pub const CORE_PROVIDER: &str = "cluster-api";
 
@@ -42,6 +45,8 @@ pub mod label {
     pub const MACHINE_POOL_NAME: &str = "cluster.x-k8s.io/pool-name";
     /// Objects are reconciled only by managers whose `--watch-filter` has this label's value.
     pub const WATCH_FILTER: &str = "cluster.x-k8s.io/watch-filter";
+    /// Marks everything that was installed for a provider.
+    pub const CLUSTERCTL: &str = "clusterctl.cluster.x-k8s.io";
     /// The provider that a component was installed by.
     pub const PROVIDER: &str = "cluster.x-k8s.io/provider";
     /// Marks a Node on an interruptible machine.

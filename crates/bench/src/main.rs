@@ -1,9 +1,11 @@
-//! Benchmarks: what a controller costs, beside the least that the same API server could do.
+//! Benchmarks: what a controller costs beside the least that the same API server could do, and what commands cost
+//! beside upstream's.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is a command for developers")]
 
 mod contender;
 mod core;
 mod process;
+mod render;
 mod table;
 
 use std::path::PathBuf;
@@ -39,13 +41,55 @@ enum What {
         #[arg(last = true, value_name = "FLAG")]
         flags: Vec<String>,
     },
+    /// Commands that print manifests, beside upstream's
+    Render {
+        /// The binary to measure [default: capstan, beside this one]
+        #[arg(long)]
+        binary: Option<PathBuf>,
+        /// Upstream's clusterctl
+        #[arg(long)]
+        upstream: Option<PathBuf>,
+        /// The folder of releases that has cluster-api/VERSION/core-components.yaml
+        #[arg(long)]
+        releases: PathBuf,
+    },
+    /// One run of a program, for the others
+    #[command(hide = true)]
+    Once {
+        program: PathBuf,
+        #[arg(last = true)]
+        arguments: Vec<String>,
+    },
 }
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let What::Core { clusters, binary, upstream, upstream_crds, flags } = Args::parse().what;
-    let binary = binary.map_or_else(|| Ok(std::env::current_exe()?.with_file_name("capstan")), anyhow::Ok)?;
-    let ours = Contender::Capstan { binary, flags };
+    match Args::parse().what {
+        What::Core { clusters, binary, upstream, upstream_crds, flags } => {
+            let ours = Contender::Capstan { binary: or_ours(binary)?, flags };
+            measure_core(ours, clusters, upstream, upstream_crds).await
+        }
+        What::Render { binary, upstream, releases } => {
+            println!("{}", render::measure(&or_ours(binary)?, upstream.as_deref(), &releases)?);
+            Ok(())
+        }
+        What::Once { program, arguments } => {
+            println!("{}", render::once(&program, &arguments)?);
+            Ok(())
+        }
+    }
+}
+
+fn or_ours(binary: Option<PathBuf>) -> anyhow::Result<PathBuf> {
+    binary.map_or_else(|| Ok(std::env::current_exe()?.with_file_name("capstan")), Ok)
+}
+
+async fn measure_core(
+    ours: Contender,
+    clusters: Vec<usize>,
+    upstream: Option<PathBuf>,
+    upstream_crds: Option<PathBuf>,
+) -> anyhow::Result<()> {
     // The same kinds for all, so that all have the same to watch.
     let kinds = upstream_crds.as_deref().map(read_crds).transpose()?.unwrap_or_default();
     let mut measured = Vec::new();

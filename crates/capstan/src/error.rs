@@ -2,6 +2,8 @@
 
 use std::error::Error;
 
+use capstan_repository::{ConfigError, FetchError, InvalidProviderArgument, MetadataError, RepositoryError};
+
 /// What was being done, why it failed, and what to do.
 #[derive(Debug)]
 pub(crate) struct CommandError {
@@ -31,8 +33,44 @@ impl CommandError {
         Self { message: message.into(), causes: Vec::new(), hint: None }
     }
 
+    /// With a hint, if there is one.
+    pub(crate) fn hint_if(mut self, hint: Option<String>) -> Self {
+        self.hint = hint.or(self.hint);
+        self
+    }
+
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+}
+
+impl From<ConfigError> for CommandError {
+    fn from(error: ConfigError) -> Self {
+        Self::plain(error.to_string()).hint_if(error.hint())
+    }
+}
+
+impl From<FetchError> for CommandError {
+    fn from(error: FetchError) -> Self {
+        Self::plain(error.to_string()).hint_if(error.hint())
+    }
+}
+
+impl From<RepositoryError> for CommandError {
+    fn from(error: RepositoryError) -> Self {
+        Self::plain(error.to_string()).hint_if(error.hint())
+    }
+}
+
+impl From<MetadataError> for CommandError {
+    fn from(error: MetadataError) -> Self {
+        Self::plain(error.to_string())
+    }
+}
+
+impl From<InvalidProviderArgument> for CommandError {
+    fn from(error: InvalidProviderArgument) -> Self {
+        Self::plain(error.to_string()).hint("write NAME or NAME:VERSION, e.g. aws:v2.9.1")
     }
 }

@@ -2,19 +2,29 @@
 
 mod cli;
 mod commands;
+mod complete;
 mod error;
 mod logging;
+mod management;
+mod output;
 mod printer;
+mod program;
+mod session;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap_complete::CompleteEnv;
 
 use crate::{cli::Cli, printer::Printer};
 
 fn main() -> ExitCode {
     let printer = Printer::new();
-    let cli = match Cli::try_parse() {
+    if rustls::crypto::ring::default_provider().install_default().is_err() {
+        printer.warn("another TLS provider is installed already");
+    }
+    // A shell that asks for completions is answered here, and the process ends.
+    CompleteEnv::with_factory(Cli::with_habits).var(complete::VARIABLE).complete();
+    let cli = match Cli::read(std::env::args_os()) {
         Ok(cli) => cli,
         Err(error) => {
             // Asking for help is no failure; everything else exits with 1, as clusterctl does.
@@ -22,9 +32,6 @@ fn main() -> ExitCode {
             return if error.print().is_ok() { code } else { ExitCode::FAILURE };
         }
     };
-    if rustls::crypto::ring::default_provider().install_default().is_err() {
-        printer.warn("another TLS provider is installed already");
-    }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {

@@ -1,3 +1,32 @@
 //! Where the releases of providers come from.
 //!
 //! Nothing here looks at the terminal, the environment or the clock by itself: callers hand them in.
+//!
+//! [`Config`] knows the providers, [`Repository`] the releases of one of them.
+
+pub mod config;
+mod config_maps;
+mod environment;
+mod error;
+mod latest;
+mod local;
+mod metadata;
+mod overrides;
+mod provider;
+pub mod remote;
+mod repository;
+mod source;
+mod value;
+mod version;
+mod yaml;
+
+pub use config::{CertManager, Config, ConfigError, ImageOverride};
+pub use config_maps::{COMPRESSED_ANNOTATION, ConfigMaps, ConfigMapsError, VERSION_LABEL};
+pub use environment::{Environment, Os};
+pub use error::FetchError;
+pub use latest::{Chosen, Skipped};
+pub use metadata::{METADATA_FILE, Metadata, MetadataError, Series};
+pub use overrides::Overrides;
+pub use provider::{InvalidProviderArgument, Provider, ProviderArgument, is_dns_label, is_dns_subdomain};
+pub use repository::{File, Repository, RepositoryError};
+pub use version::{NotAVersion, Version};

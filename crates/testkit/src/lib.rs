@@ -8,6 +8,7 @@
 )]
 
 mod board;
+pub mod fakes;
 pub mod faults;
 pub mod generic;
 pub mod matrix;

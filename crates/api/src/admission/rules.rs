@@ -50,13 +50,20 @@ pub fn qualified_name(text: &str) -> Result<(), &'static str> {
     name_part(name)
 }
 
-fn is_dns_subdomain(text: &str) -> bool {
-    let label = |label: &str| {
-        let edges = [label.bytes().next(), label.bytes().next_back()];
-        let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-        edges.iter().all(|edge| edge.is_some_and(plain)) && label.bytes().all(|it| plain(it) || it == b'-')
-    };
-    text.len() <= LONGEST_PREFIX && text.split('.').all(label)
+/// Whether a text can be the name of most objects: labels of DNS with dots between them.
+pub fn is_dns_subdomain(text: &str) -> bool {
+    text.len() <= LONGEST_PREFIX && text.split('.').all(has_dns_letters)
+}
+
+/// Whether a text can be the name of a namespace: one label of DNS.
+pub fn is_dns_label(text: &str) -> bool {
+    text.len() <= LONGEST_NAME && has_dns_letters(text)
+}
+
+fn has_dns_letters(label: &str) -> bool {
+    let edges = [label.bytes().next(), label.bytes().next_back()];
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    edges.iter().all(|edge| edge.is_some_and(plain)) && label.bytes().all(|it| plain(it) || it == b'-')
 }
 
 /// Whether a text is a network in CIDR notation.

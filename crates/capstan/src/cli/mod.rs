@@ -1,20 +1,70 @@
 //! The command line: every flag in one place.
 
+pub(crate) mod cobra;
+pub(crate) mod completion;
+pub(crate) mod config;
+pub(crate) mod generate;
+pub(crate) mod init;
+
 use std::{path::PathBuf, time::Duration};
 
 use capstan_runtime::options::{ManagerOptions, parse_duration};
-use clap::{ArgAction, ArgGroup, Args, Parser, Subcommand, ValueEnum};
+use clap::{
+    ArgAction, ArgGroup, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum,
+};
+
+use self::{completion::CompletionArgs, config::ConfigArgs, generate::GenerateArgs, init::InitArgs};
+use crate::program;
 
 /// A Cluster API management plane: the CLI, the core provider and a reference infrastructure provider in one binary.
 #[derive(Debug, Parser)]
 #[command(name = "capstan", version, disable_help_subcommand = true, arg_required_else_help = true)]
 pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) globals: Globals,
+
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
+impl Cli {
+    /// The command line with upstream's habits, under the name that the program was called by.
+    pub(crate) fn with_habits() -> clap::Command {
+        cobra::with_habits(Self::command().name(program::name()))
+    }
+
+    /// What the user typed.
+    pub(crate) fn read<T: Into<std::ffi::OsString> + Clone>(
+        words: impl IntoIterator<Item = T>,
+    ) -> Result<Self, clap::Error> {
+        Self::from_arg_matches(&Self::with_habits().try_get_matches_from(words)?)
+    }
+}
+
+/// What every command that reads releases wants to know.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct Globals {
+    /// Configuration: a file or an https:// address [default: clusterctl.yaml in $XDG_CONFIG_HOME/cluster-api or
+    /// ~/.cluster-api]
+    #[arg(long, global = true, value_name = "FILE-OR-URL")]
+    pub(crate) config: Option<String>,
+
+    /// Verbosity: 1 tells what is fetched from where [default: $CLUSTERCTL_LOG_LEVEL, or 0]
+    #[arg(short = 'v', long = "v", global = true, value_name = "LEVEL")]
+    pub(crate) verbosity: Option<u8>,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Print manifests: of workload clusters, of providers, or of any YAML with variables
+    Generate(GenerateArgs),
+
+    /// Look at the configuration: providers and where their releases are
+    Config(ConfigArgs),
+
+    /// Prepare an installation of providers
+    Init(InitArgs),
+
     /// Start a local control plane and watch a Cluster become Provisioned on it
     ///
     /// Everything runs on loopback and ends with this command: etcd, kube-apiserver, kube-controller-manager, the
@@ -36,6 +86,9 @@ pub(crate) enum Command {
     /// Each finding names the rule, what was seen, how to repair it, and the paragraph of the contract. The command
     /// fails where a rule is broken that a provider must keep.
     Conformance(ConformanceArgs),
+
+    /// Print a script that completes commands, flags, providers, versions and flavors in a shell
+    Completion(CompletionArgs),
 
     /// Print the version of this binary
     Version(VersionArgs),
@@ -352,16 +405,15 @@ fn positive(text: &str) -> Result<usize, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_sound() {
-        Cli::command().debug_assert();
+        Cli::with_habits().debug_assert();
     }
 
     #[test]
     fn flags_can_be_given_as_upstreams_manifests_do() {
-        let cli = Cli::try_parse_from([
+        let cli = Cli::read([
             "capstan",
             "manager",
             "core",
@@ -391,7 +443,7 @@ mod tests {
         for refused in
             ["--clustercache-client-qps=-1", "--clustercache-client-qps=NaN", "--clustercache-concurrency=0"]
         {
-            assert!(Cli::try_parse_from(["capstan", "manager", "core", refused]).is_err(), "{refused}");
+            assert!(Cli::read(["capstan", "manager", "core", refused]).is_err(), "{refused}");
         }
     }
 }

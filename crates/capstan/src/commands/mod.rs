@@ -1,10 +1,14 @@
 //! One file a command.
 
+mod completion;
+mod config;
 mod conformance;
 mod crds;
+mod generate;
+mod init;
 mod manager;
 mod quickstart;
-mod version;
+pub(crate) mod version;
 
 use crate::{
     cli::{Cli, Command},
@@ -14,7 +18,12 @@ use crate::{
 
 /// Runs a command to its end.
 pub(crate) async fn run(cli: Cli, printer: Printer) -> Result<(), CommandError> {
+    let globals = &cli.globals;
     match cli.command {
+        Command::Generate(args) => generate::run(args, globals, printer).await,
+        Command::Config(args) => config::run(args, globals, printer).await,
+        Command::Init(args) => init::run(args, globals, printer).await,
+        Command::Completion(args) => completion::run(&args, printer),
         Command::Quickstart(args) => quickstart::run(args, printer).await,
         Command::Manager(args) => manager::run(*args).await,
         Command::Crds(args) => crds::run(&args, printer),

@@ -153,7 +153,7 @@ async fn run_on(
         if !args.exit_when_ready {
             stop.cancelled().await;
         }
-        Ok(())
+        Ok::<(), CommandError>(())
     };
     let (demo, ended) = tokio::select! {
         demo = demo => {

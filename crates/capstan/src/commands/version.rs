@@ -7,20 +7,38 @@ use crate::{
     cli::{VersionArgs, VersionFormat},
     error::CommandError,
     printer::Printer,
+    program,
 };
 
-const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
+pub(crate) const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
 /// Set by the Makefile.
 const COMMIT: Option<&str> = option_env!("CAPSTAN_GIT_COMMIT");
 
 pub(crate) fn run(args: &VersionArgs, printer: Printer) -> Result<(), CommandError> {
+    let name = program::name();
     let commit = COMMIT.unwrap_or("unknown");
-    let platform = format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH);
-    let value = json!({"capstan": {"gitVersion": VERSION, "gitCommit": commit, "platform": platform}});
+    let platform = format!("{}/{}", std::env::consts::OS, go_name(std::env::consts::ARCH));
+    // Scripts read these fields, by the name that they call the program.
+    let value = json!({name: {
+        "major": env!("CARGO_PKG_VERSION_MAJOR"),
+        "minor": env!("CARGO_PKG_VERSION_MINOR"),
+        "gitVersion": VERSION,
+        "gitCommit": commit,
+        "platform": platform,
+    }});
     printer.data(&match args.output {
-        VersionFormat::Text => format!("capstan version: {VERSION} (commit {commit}, {platform})\n"),
+        VersionFormat::Text => format!("{name} version: {VERSION} (commit {commit}, {platform})\n"),
         VersionFormat::Short => format!("{VERSION}\n"),
         VersionFormat::Json => format!("{value:#}\n"),
         VersionFormat::Yaml => yaml::to_string(&value),
     })
+}
+
+/// Go's name of a processor, which is in the names of images and releases.
+fn go_name(arch: &str) -> &str {
+    match arch {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
 }

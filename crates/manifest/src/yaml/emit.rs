@@ -329,7 +329,7 @@ impl Look {
                 (Some(before), '#') => !(matches!(before, ' ' | '\t' | '\0') || is_break(before)),
                 _ => true,
             };
-            is_special |= !is_printable(letter);
+            is_special |= !is_printable(letter) || is_separator(letter);
             has_break |= is_break(letter);
             space_then_break |= before == Some(' ') && is_break(letter);
             break_then_space |= before.is_some_and(is_break) && letter == ' ';
@@ -351,6 +351,12 @@ const BYTE_ORDER_MARK: char = '\u{feff}';
 const fn is_printable(letter: char) -> bool {
     matches!(letter, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}')
         && letter != BYTE_ORDER_MARK
+}
+
+/// Line breaks to YAML 1.1 and letters to YAML 1.2. Go writes them as they are, and indents what is behind them: only
+/// a reader of its kind gets back what was written.
+const fn is_separator(letter: char) -> bool {
+    matches!(letter, '\u{2028}' | '\u{2029}')
 }
 
 const fn is_break(letter: char) -> bool {

@@ -1,0 +1,107 @@
+//! `capstan generate provider`.
+
+use capstan_manifest::{
+    components::{self, Components, Options},
+    envsubst::Template,
+    text,
+};
+use capstan_repository::File;
+use serde_json::json;
+
+use super::unusable;
+use crate::{
+    cli::{Globals, generate::ProviderArgs},
+    error::CommandError,
+    output,
+    printer::Printer,
+    session::{Release, Session},
+};
+
+pub(crate) async fn run(args: &ProviderArgs, globals: &Globals, printer: Printer) -> Result<(), CommandError> {
+    let Some((kind, argument)) = args.provider.named() else {
+        return Err(CommandError::plain("no provider is named").hint("use e.g. --infrastructure NAME[:VERSION]"));
+    };
+    let session = Session::open(globals, printer).await?;
+    let release = session.release(kind, argument).await?;
+    let file = session.components(&release).await?;
+    let components = render(&release, &file, args, &session)?;
+    if args.describe {
+        return printer.data(&describe(&release, &file, &components, args)?);
+    }
+    output::write(&output::manifests(components.objects()), args.write_to.as_deref(), printer)
+}
+
+fn render(
+    release: &Release,
+    file: &File,
+    args: &ProviderArgs,
+    session: &Session,
+) -> Result<Components, CommandError> {
+    let origin = &file.origin;
+    let lookup = |name: &str| session.config.variable(name);
+    let keeps_variables = args.raw || args.describe;
+    let lookup: Option<text::Lookup<'_>> = if keeps_variables { None } else { Some(&lookup) };
+    let documents = text::objects(&file.text, lookup).map_err(|error| unusable(origin, &error))?;
+    let images = session.image_overrides()?;
+    let options = Options {
+        label: &release.provider.label(),
+        target_namespace: args.target_namespace.as_deref().filter(|it| !it.is_empty()),
+        watching_namespace: args.watching_namespace.as_deref().filter(|it| !it.is_empty()),
+        rbac_prefix: args.rbac_prefix,
+        images: &images,
+    };
+    let values = documents.into_iter().map(|it| it.value).collect();
+    components::render(values, &options).map_err(|error| {
+        CommandError::plain(format!("cannot use {origin}: {error}")).hint_if(error.hint())
+    })
+}
+
+fn describe(
+    release: &Release,
+    file: &File,
+    components: &Components,
+    args: &ProviderArgs,
+) -> Result<String, CommandError> {
+    let template = Template::parse(&file.text).map_err(|error| unusable(&file.origin, &error.into()))?;
+    let variables: Vec<_> = template.variables().keys().collect();
+    let (folder, name) = release.provider.url.rsplit_once('/').unwrap_or(("", &release.provider.url));
+    let base = folder.rsplit_once('/').map_or_else(String::new, |(base, _)| format!("{base}/"));
+    let fields = [
+        ("Name", release.provider.name.as_str()),
+        ("Type", release.provider.kind.as_str()),
+        ("URL", &base),
+        ("Version", &release.version),
+        ("File", name),
+        ("TargetNamespace", &components.target_namespace),
+    ];
+    let as_text = || {
+        let mut text = String::new();
+        for (name, value) in fields {
+            text.push_str(&format!("{:<20}{value}\n", format!("{name}:")));
+        }
+        let mut list = |title: &str, items: &[String]| {
+            if !items.is_empty() {
+                text.push_str(&format!("{title}:\n"));
+                items.iter().for_each(|item| text.push_str(&format!("  - {item}\n")));
+            }
+        };
+        list("Variables", &variables.iter().map(|it| (*it).clone()).collect::<Vec<_>>());
+        list("Images", &components.images);
+        text.push('\n');
+        text
+    };
+    let value = json!({
+        "name": release.provider.name,
+        "type": release.provider.kind.as_str(),
+        "url": release.provider.url,
+        "version": release.version,
+        "file": name,
+        "sha256": file.sha256,
+        "targetNamespace": components.target_namespace,
+        "variables": template.variables().values()
+            .map(|it| json!({"name": it.name, "required": it.is_required(), "default": it.default}))
+            .collect::<Vec<_>>(),
+        "images": components.images,
+    });
+    Ok(output::list(args.output, &value, as_text))
+}

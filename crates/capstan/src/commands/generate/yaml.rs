@@ -1,0 +1,31 @@
+//! `capstan generate yaml`.
+
+use capstan_manifest::{envsubst::Template, text};
+use serde_json::json;
+
+use super::{source, unusable};
+use crate::{
+    cli::{Globals, generate::YamlArgs},
+    error::CommandError,
+    output,
+    printer::Printer,
+    session::Session,
+};
+
+pub(super) async fn run(args: &YamlArgs, globals: &Globals, printer: Printer) -> Result<(), CommandError> {
+    let session = Session::open(globals, printer).await?;
+    let file = source::read(&args.from, &session).await?;
+    if args.list_variables {
+        let template = Template::parse(&file.text).map_err(|error| unusable(&file.origin, &error.into()))?;
+        let names: Vec<_> = template.variables().keys().collect();
+        let as_text = || match names.as_slice() {
+            [] => "\n".to_owned(),
+            names => names.iter().fold("Variables:\n".to_owned(), |text, name| text + "  - " + name + "\n"),
+        };
+        return printer.data(&output::list(args.output, &json!(names), as_text));
+    }
+    let lookup = |name: &str| session.config.variable(name);
+    let documents = text::objects(&file.text, Some(&lookup)).map_err(|error| unusable(&file.origin, &error))?;
+    let values: Vec<_> = documents.into_iter().map(|it| it.value).collect();
+    printer.data(&output::manifests(&values))
+}

@@ -1,0 +1,126 @@
+//! `capstan init`: so far what can be told without changing a management cluster.
+
+use std::collections::BTreeSet;
+
+use capstan_api::provider::ProviderType;
+use capstan_manifest::{components, text};
+use serde_json::json;
+
+use super::generate::unusable;
+use crate::{
+    cli::{
+        Globals,
+        init::{Init, InitArgs, ListImagesArgs, ManyProviders},
+    },
+    error::CommandError,
+    management::Management,
+    output,
+    printer::Printer,
+    session::Session,
+};
+
+const CERT_MANAGER_NAMESPACE: &str = "cert-manager";
+/// Stands for no provider of a type.
+const NONE: &str = "-";
+
+pub(crate) async fn run(args: InitArgs, globals: &Globals, printer: Printer) -> Result<(), CommandError> {
+    match args.what {
+        Some(Init::ListImages(args)) => list_images(&args, globals, printer).await,
+        None if args.list_images => list_images(&args.images, globals, printer).await,
+        None => Err(CommandError::plain("init does not say what to do")
+            .hint("so far it can list images: capstan init list-images")),
+    }
+}
+
+async fn list_images(args: &ListImagesArgs, globals: &Globals, printer: Printer) -> Result<(), CommandError> {
+    let session = Session::open(globals, printer).await?;
+    let is_asked = args.kubeconfig.kubeconfig.is_some() || args.kubeconfig.kubeconfig_context.is_some();
+    let cluster = if is_asked { Management::find(&args.kubeconfig).await? } else { None };
+    let (first, needs_cert_manager) = match &cluster {
+        None => (true, true),
+        Some(cluster) => {
+            let is_core = |it: &crate::management::Installed| it.kind == ProviderType::Core;
+            let first = !cluster.providers().await?.iter().any(is_core);
+            (first, !cluster.has_namespace(CERT_MANAGER_NAMESPACE).await?)
+        }
+    };
+    let mut images = BTreeSet::new();
+    if needs_cert_manager && !session.config.cert_manager()?.externally_provisioned {
+        images.extend(cert_manager_images(&session).await?);
+    }
+    for (kind, argument) in wanted(&args.providers, first) {
+        images.extend(provider_images(&session, kind, &argument).await?);
+    }
+    let as_text = || images.iter().map(|image| format!("{image}\n")).collect();
+    printer.data(&output::list(args.output, &json!(images), as_text))
+}
+
+/// The providers that are asked for, and those that a first installation has by default.
+fn wanted(given: &ManyProviders, first: bool) -> Vec<(ProviderType, String)> {
+    let or_default = |given: &[String], name: &str| match given {
+        [] if first => vec![name.to_owned()],
+        given => given.to_vec(),
+    };
+    let core: Vec<String> = given.core.iter().cloned().collect();
+    let lists = [
+        (ProviderType::Core, or_default(&core, capstan_api::names::CORE_PROVIDER)),
+        (ProviderType::Bootstrap, or_default(&given.bootstrap, "kubeadm")),
+        (ProviderType::ControlPlane, or_default(&given.control_plane, "kubeadm")),
+        (ProviderType::Infrastructure, given.infrastructure.clone()),
+        (ProviderType::Ipam, given.ipam.clone()),
+        (ProviderType::RuntimeExtension, given.runtime_extension.clone()),
+        (ProviderType::Addon, given.addon.clone()),
+    ];
+    let named = lists.into_iter().flat_map(|(kind, names)| names.into_iter().map(move |name| (kind, name)));
+    named.filter(|(_, name)| name != NONE).collect()
+}
+
+async fn provider_images(
+    session: &Session,
+    kind: ProviderType,
+    argument: &str,
+) -> Result<Vec<String>, CommandError> {
+    let release = session.release(kind, argument).await?;
+    let file = session.components(&release).await?;
+    images(session, &release.provider.label(), &file.text, &file.origin)
+}
+
+async fn cert_manager_images(session: &Session) -> Result<Vec<String>, CommandError> {
+    let file = session.cert_manager().await?;
+    images(session, CERT_MANAGER_NAMESPACE, &file.text, &file.origin)
+}
+
+/// The images of a file. Its variables are replaced where they have a value or a default: an image may be one.
+fn images(session: &Session, component: &str, text: &str, origin: &str) -> Result<Vec<String>, CommandError> {
+    let lookup = |name: &str| Some(session.config.variable(name).unwrap_or_default());
+    let documents = text::objects(text, Some(&lookup)).map_err(|error| unusable(origin, &error))?;
+    let values: Vec<_> = documents.into_iter().map(|it| it.value).collect();
+    components::images(&values, &session.image_overrides()?, component)
+        .map_err(|error| CommandError::plain(format!("cannot use {origin}: {error}")).hint_if(error.hint()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_first_installation_has_core_and_kubeadm_unless_they_are_turned_down() {
+        let given = |core: Option<&str>, bootstrap: &[&str], infrastructure: &[&str]| ManyProviders {
+            core: core.map(str::to_owned),
+            bootstrap: bootstrap.iter().map(|it| (*it).to_owned()).collect(),
+            control_plane: Vec::new(),
+            infrastructure: infrastructure.iter().map(|it| (*it).to_owned()).collect(),
+            ipam: Vec::new(),
+            runtime_extension: Vec::new(),
+            addon: Vec::new(),
+        };
+        let names = |given: &ManyProviders, first| -> Vec<String> {
+            wanted(given, first).into_iter().map(|(kind, name)| kind.label(&name)).collect()
+        };
+        let all = ["cluster-api", "bootstrap-kubeadm", "control-plane-kubeadm", "infrastructure-aws"];
+        assert_eq!(names(&given(None, &[], &["aws"]), true), all);
+        assert_eq!(names(&given(None, &[], &["aws"]), false), ["infrastructure-aws"]);
+        assert_eq!(names(&given(Some("-"), &["-"], &[]), true), ["control-plane-kubeadm"]);
+        assert_eq!(names(&given(None, &["talos"], &[]), false), ["bootstrap-talos"]);
+    }
+}

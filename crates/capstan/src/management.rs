@@ -1,0 +1,166 @@
+//! A management cluster that is only looked at.
+
+use capstan_api::{
+    names::{CLUSTERCTL_GROUP, CORE_GROUP},
+    provider::ProviderType,
+};
+use capstan_runtime::{
+    client::{self, ClientError, ClientOptions},
+    metrics::Metrics,
+};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::{
+    Api, Client,
+    api::{DynamicObject, ListParams},
+    config::KubeconfigError,
+    core::GroupVersionKind,
+    discovery::{self, ApiResource},
+};
+use serde_json::Value;
+
+use crate::{cli::generate::KubeconfigArgs, error::CommandError};
+
+/// A management cluster and the namespace that the kubeconfig's context names.
+pub(crate) struct Management {
+    client: Client,
+    url: String,
+    pub(crate) namespace: String,
+}
+
+/// A provider that is installed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Installed {
+    pub(crate) name: String,
+    pub(crate) kind: ProviderType,
+    pub(crate) version: String,
+}
+
+impl Management {
+    /// The cluster that flags, environment or the Pod name; none if nothing names one.
+    pub(crate) async fn find(args: &KubeconfigArgs) -> Result<Option<Self>, CommandError> {
+        let options = ClientOptions {
+            kubeconfig: args.kubeconfig.clone(),
+            context: args.kubeconfig_context.clone(),
+            ..ClientOptions::default()
+        };
+        let unusable = |error| CommandError::new("cannot use the management cluster", error);
+        let config = match client::find_config(&options).await {
+            Ok(config) => config,
+            Err(error) if is_nowhere(&error) => return Ok(None),
+            Err(error) => return Err(unusable(error)),
+        };
+        let (url, namespace) = (config.cluster_url.to_string(), config.default_namespace.clone());
+        let client = client::connect(config, &options, &Metrics::default()).map_err(unusable)?;
+        Ok(Some(Self { client, url, namespace }))
+    }
+
+    /// The providers of the inventory; none where nothing was ever installed.
+    pub(crate) async fn providers(&self) -> Result<Vec<Installed>, CommandError> {
+        let kind = GroupVersionKind::gvk(CLUSTERCTL_GROUP, "v1alpha3", "Provider");
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &ApiResource::from_gvk(&kind));
+        let list = match api.list(&ListParams::default()).await {
+            Ok(list) => list.items,
+            Err(error) if is_not_found(&error) => return Ok(Vec::new()),
+            Err(error) => return Err(self.failed("list the providers that are installed", error)),
+        };
+        Ok(list.iter().filter_map(|it| installed(&it.data)).collect())
+    }
+
+    /// The text under a key of a ConfigMap.
+    pub(crate) async fn config_map(&self, namespace: &str, name: &str, key: &str) -> Result<String, CommandError> {
+        let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), namespace);
+        let found = api.get_opt(name).await;
+        let found = found.map_err(|error| self.failed(&format!("read ConfigMap {namespace}/{name}"), error))?;
+        let Some(found) = found else {
+            return Err(CommandError::plain(format!("there is no ConfigMap {namespace}/{name} in {}", self.url))
+                .hint("name it by --from-config-map and --from-config-map-namespace"));
+        };
+        let mut data = found.data.unwrap_or_default();
+        data.remove(key).ok_or_else(|| {
+            let keys = data.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+            CommandError::plain(format!("ConfigMap {namespace}/{name} has no key {key}"))
+                .hint(format!("choose one of its keys by --from-config-map-key: {keys}"))
+        })
+    }
+
+    /// Whether a namespace exists.
+    pub(crate) async fn has_namespace(&self, name: &str) -> Result<bool, CommandError> {
+        let found = Api::<Namespace>::all(self.client.clone()).get_metadata_opt(name).await;
+        Ok(found.map_err(|error| self.failed(&format!("look for namespace {name}"), error))?.is_some())
+    }
+
+    /// The names of the namespaces.
+    pub(crate) async fn namespaces(&self) -> Result<Vec<String>, CommandError> {
+        let list = Api::<Namespace>::all(self.client.clone()).list_metadata(&ListParams::default()).await;
+        let list = list.map_err(|error| self.failed("list namespaces", error))?;
+        Ok(list.items.into_iter().filter_map(|it| it.metadata.name).collect())
+    }
+
+    /// Whether a ClusterClass exists, in any version that the server has.
+    pub(crate) async fn has_cluster_class(&self, namespace: &str, name: &str) -> Result<bool, CommandError> {
+        for version in ["v1beta2", "v1beta1"] {
+            let kind = GroupVersionKind::gvk(CORE_GROUP, version, "ClusterClass");
+            let resource = ApiResource::from_gvk_with_plural(&kind, "clusterclasses");
+            let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, &resource);
+            let found = api.get_metadata_opt(name).await;
+            let doing = format!("look for ClusterClass {namespace}/{name}");
+            if found.map_err(|error| self.failed(&doing, error))?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether an object of that kind, namespace and name exists.
+    pub(crate) async fn has(&self, object: &Value) -> Result<bool, CommandError> {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let (version, kind) = (text("/apiVersion"), text("/kind"));
+        let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
+        let doing = || format!("look for {kind} {namespace}/{name}");
+        let (group, version) = version.split_once('/').unwrap_or(("", version));
+        let gvk = GroupVersionKind::gvk(group, version, kind);
+        let resource = match discovery::pinned_kind(&self.client, &gvk).await {
+            Ok((resource, _)) => resource,
+            // A kind that the server does not know has no objects there.
+            Err(kube::Error::Discovery(_)) => return Ok(false),
+            Err(error) if is_not_found(&error) => return Ok(false),
+            Err(error) => return Err(self.failed(&doing(), error)),
+        };
+        let api: Api<DynamicObject> = if namespace.is_empty() {
+            Api::all_with(self.client.clone(), &resource)
+        } else {
+            Api::namespaced_with(self.client.clone(), namespace, &resource)
+        };
+        let found = api.get_metadata_opt(name).await;
+        Ok(found.map_err(|error| self.failed(&doing(), error))?.is_some())
+    }
+
+    fn failed(&self, doing: &str, error: kube::Error) -> CommandError {
+        CommandError::new(format!("cannot {doing} in {}", self.url), error)
+    }
+}
+
+/// Whether nothing says where a cluster would be, rather than something wrong.
+fn is_nowhere(error: &ClientError) -> bool {
+    let ClientError::Infer(error) = error else {
+        return false;
+    };
+    let cause = std::error::Error::source(error).and_then(|it| it.downcast_ref::<KubeconfigError>());
+    match cause {
+        Some(KubeconfigError::FindPath | KubeconfigError::CurrentContextNotSet) => true,
+        Some(KubeconfigError::ReadConfig(error, _)) => error.kind() == std::io::ErrorKind::NotFound,
+        _ => false,
+    }
+}
+
+fn is_not_found(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.is_not_found())
+}
+
+fn installed(object: &Value) -> Option<Installed> {
+    Some(Installed {
+        name: object["providerName"].as_str()?.to_owned(),
+        kind: ProviderType::from_name(object["type"].as_str()?)?,
+        version: object["version"].as_str()?.to_owned(),
+    })
+}

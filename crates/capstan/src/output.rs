@@ -1,0 +1,137 @@
+//! Where what a command makes goes, and how lists are laid out.
+
+use std::{
+    fs,
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+use capstan_manifest::yaml;
+use serde_json::Value;
+
+use crate::{cli::generate::ListFormat, error::CommandError, printer::Printer};
+
+/// Writes to a file, or to standard output if there is none or it is called `-`.
+///
+/// A file is written whole or not at all, and only for its owner: manifests may hold credentials.
+pub(crate) fn write(text: &str, file: Option<&str>, printer: Printer) -> Result<(), CommandError> {
+    match file.map(str::trim).filter(|it| !it.is_empty() && *it != "-") {
+        None => printer.data(text),
+        Some(file) => write_whole(Path::new(file), text.as_bytes())
+            .map_err(|error| CommandError::new(format!("cannot write {file}"), error)),
+    }
+}
+
+fn write_whole(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    // A pipe or a device is no file that could be replaced.
+    if fs::metadata(file).is_ok_and(|it| !it.is_file()) {
+        return fs::OpenOptions::new().write(true).open(file)?.write_all(bytes);
+    }
+    // What the name leads to is replaced, not the link.
+    let file = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    let beside = Beside::create(&file)?;
+    fs::write(&beside.path, bytes)?;
+    beside.take_place_of(&file)
+}
+
+/// A file that vanishes unless it takes the place of another.
+struct Beside {
+    path: PathBuf,
+    done: bool,
+}
+
+impl Beside {
+    fn create(file: &Path) -> std::io::Result<Self> {
+        let mut name = file.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".{}.tmp", std::process::id()));
+        let path = file.with_file_name(name);
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        options.open(&path)?;
+        Ok(Self { path, done: false })
+    }
+
+    fn take_place_of(mut self, file: &Path) -> std::io::Result<()> {
+        fs::rename(&self.path, file)?;
+        self.done = true;
+        Ok(())
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        if !self.done {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// A list for people or for programs.
+pub(crate) fn list(format: ListFormat, value: &Value, text: impl FnOnce() -> String) -> String {
+    match format {
+        ListFormat::Text => text(),
+        ListFormat::Yaml => yaml::to_string(value),
+        ListFormat::Json => format!("{value:#}\n"),
+    }
+}
+
+/// Objects as one stream of YAML.
+pub(crate) fn manifests(objects: &[Value]) -> String {
+    let text = yaml::to_multi_document(objects);
+    if text.is_empty() { "\n".to_owned() } else { text }
+}
+
+/// Rows in columns: each column as wide as its widest cell and some padding, but for the last.
+pub(crate) fn columns(rows: &[Vec<String>], least: usize, padding: usize) -> String {
+    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count() + padding).max().unwrap_or(0).max(least)
+    };
+    let widths: Vec<usize> = (0..count.saturating_sub(1)).map(width).collect();
+    let mut out = String::new();
+    for row in rows {
+        for (index, cell) in row.iter().enumerate() {
+            match widths.get(index).filter(|_| index + 1 < row.len()) {
+                Some(width) => out.push_str(&format!("{cell:<width$}")),
+                None => out.push_str(cell),
+            }
+        }
+        out.push('\n');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let rows = [["NAME", "TYPE", "URL"], ["a-long-name", "é", "u"]].map(|row| row.map(str::to_owned).to_vec());
+        assert_eq!(columns(&rows, 10, 3), "NAME          TYPE      URL\na-long-name   é         u\n");
+        assert_eq!(columns(&[], 10, 3), "");
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole_and_is_its_owners_alone() {
+        let folder = std::env::temp_dir().join(format!("capstan-output-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("out.yaml");
+        fs::write(&file, "before").unwrap();
+        write(" after", file.to_str(), Printer::new()).unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), " after");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+        let nowhere = folder.join("missing").join("out.yaml");
+        let error = write("text", nowhere.to_str(), Printer::new()).unwrap_err();
+        assert!(error.message.contains("missing/out.yaml"), "{}", error.message);
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "nothing is left beside it");
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}

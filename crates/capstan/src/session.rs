@@ -1,0 +1,177 @@
+//! What a command that reads releases works with: the environment, the configuration, and the way to the network.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use capstan_api::provider::ProviderType;
+use capstan_manifest::images;
+use capstan_repository::{
+    Chosen, Config, Environment, File, ImageOverride, Os, Provider, ProviderArgument, Repository,
+    remote::{Credentials, DockerConfig, Http, HttpOptions, Progress},
+};
+
+use crate::{cli::Globals, commands::version::VERSION, error::CommandError, printer::Printer, program};
+
+/// The environment, the configuration, and the way to the network.
+pub(crate) struct Session {
+    pub(crate) environment: Environment,
+    pub(crate) config: Config,
+    pub(crate) http: Http,
+    pub(crate) printer: Printer,
+}
+
+/// One release of a provider.
+pub(crate) struct Release {
+    pub(crate) provider: Provider,
+    pub(crate) repository: Repository,
+    pub(crate) version: String,
+}
+
+impl Session {
+    /// Reads the configuration and says what is odd about it.
+    pub(crate) async fn open(globals: &Globals, printer: Printer) -> Result<Self, CommandError> {
+        let environment = capture();
+        // The configuration may come over the network, and has tokens for what comes after it.
+        let http = connect(&environment, None, 0, printer)?;
+        let config = Config::load(globals.config.as_deref(), &environment, &http).await?;
+        for warning in config.warnings() {
+            printer.warn(warning);
+        }
+        let verbosity = verbosity(globals, &config)?;
+        let http = connect(&environment, Some(&config), verbosity, printer)?;
+        Ok(Self { environment, config, http, printer })
+    }
+
+    /// Where the releases of a provider are.
+    pub(crate) fn repository(&self, provider: &Provider) -> Result<Repository, CommandError> {
+        Ok(Repository::open(provider, &self.config, &self.http)?)
+    }
+
+    /// The version that is asked for, or the latest; what was passed over on the way is told.
+    pub(crate) async fn choose(
+        &self,
+        repository: &Repository,
+        wanted: Option<&str>,
+    ) -> Result<String, CommandError> {
+        let Chosen { version, skipped } = repository.version(wanted).await?;
+        for it in skipped {
+            self.printer.warn(&format!("{} {} is passed over: {}", repository.label(), it.version, it.reason));
+        }
+        Ok(version)
+    }
+
+    /// The release that `name[:version]` means, which must speak a contract that we speak.
+    pub(crate) async fn release(&self, kind: ProviderType, argument: &str) -> Result<Release, CommandError> {
+        let argument = ProviderArgument::parse(argument)?;
+        let provider = self.config.provider(kind, &argument.name)?;
+        let repository = self.repository(&provider)?;
+        let version = self.choose(&repository, argument.version.as_deref()).await?;
+        repository.metadata(&version).await?.usable_contract_of(&version)?;
+        Ok(Release { provider, repository, version })
+    }
+
+    /// The components of a release.
+    pub(crate) async fn components(&self, release: &Release) -> Result<File, CommandError> {
+        let file = release.repository.components(&release.version).await?;
+        if file.is_override {
+            self.printer.step(&format!("using {} in place of the released file", file.origin));
+        }
+        Ok(file)
+    }
+
+    /// The manifest of cert-manager.
+    pub(crate) async fn cert_manager(&self) -> Result<File, CommandError> {
+        let cert_manager = self.config.cert_manager()?;
+        let repository = Repository::open_cert_manager(&cert_manager, &self.config, &self.http)?;
+        Ok(repository.components(&cert_manager.version).await?)
+    }
+
+    /// What is replaced in the images of components.
+    pub(crate) fn image_overrides(&self) -> Result<images::Overrides, CommandError> {
+        let text = Option::unwrap_or_default;
+        let one = |it: ImageOverride| images::Override {
+            repository: text(it.repository),
+            name: text(it.name),
+            tag: text(it.tag),
+        };
+        Ok(self.config.images()?.into_iter().map(|(key, it)| (key, one(it))).collect())
+    }
+}
+
+/// The surroundings of this process. Variables that are no text cannot be meant for us.
+fn capture() -> Environment {
+    let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+        Some((name.into_string().ok()?, value.into_string().ok()?))
+    };
+    Environment { variables: env::vars_os().filter_map(text).collect(), home: env::home_dir(), os: Os::built_for() }
+}
+
+fn verbosity(globals: &Globals, config: &Config) -> Result<u8, CommandError> {
+    const VARIABLE: &str = "CLUSTERCTL_LOG_LEVEL";
+    match (globals.verbosity, config.variable(VARIABLE)) {
+        (Some(level), _) => Ok(level),
+        (None, None) => Ok(0),
+        (None, Some(text)) => text.parse().map_err(|_| {
+            CommandError::plain(format!("{VARIABLE} is {text:?}, which is no number"))
+                .hint("set it to a number from 0 to 9, or unset it")
+        }),
+    }
+}
+
+fn connect(
+    environment: &Environment,
+    config: Option<&Config>,
+    verbosity: u8,
+    printer: Printer,
+) -> Result<Http, CommandError> {
+    let variable = |name: &str| environment.get(name).map(str::to_owned).filter(|it| !it.is_empty());
+    let options = HttpOptions {
+        user_agent: format!("{}/{VERSION} ({}/{})", program::name(), env::consts::OS, env::consts::ARCH),
+        cache_dir: cache_folder(environment),
+        offline: variable("CAPSTAN_OFFLINE").is_some_and(|it| it != "false" && it != "0"),
+        github_token: config.and_then(Config::github_token),
+        gitlab_token: config.and_then(Config::gitlab_token),
+        github_hosts: variable("GITHUB_HOSTS").iter().flat_map(|it| it.split(',')).map(str::to_owned).collect(),
+        oci_credentials: variable("OCI_USERNAME").zip(variable("OCI_PASSWORD"))
+            .map(|(username, password)| Credentials { username, password }),
+        docker_config: docker_config(environment),
+        go_proxy: variable("GOPROXY"),
+        progress: Some(Arc::new(move |progress| tell(&progress, verbosity, printer))),
+        ..HttpOptions::default()
+    };
+    Ok(Http::new(options)?)
+}
+
+/// What was fetched once need not be fetched again.
+fn cache_folder(environment: &Environment) -> Option<PathBuf> {
+    let named = environment.get("CAPSTAN_CACHE_DIR").filter(|it| !it.is_empty()).map(PathBuf::from);
+    let base = || {
+        let xdg = environment.get("XDG_CACHE_HOME").map(Path::new).filter(|it| it.is_absolute());
+        let home = || Some(environment.home.as_ref()?.join(".cache"));
+        Some(xdg.map_or_else(home, |it| Some(it.to_owned()))?.join("capstan"))
+    };
+    Some(named.or_else(base)?.join("repository"))
+}
+
+fn docker_config(environment: &Environment) -> Option<DockerConfig> {
+    let folder = environment.get("DOCKER_CONFIG").filter(|it| !it.is_empty()).map(PathBuf::from);
+    let folder = folder.or_else(|| Some(environment.home.as_ref()?.join(".docker")))?;
+    let text = std::fs::read_to_string(folder.join("config.json")).ok()?;
+    Some(DockerConfig { text, run_helpers: true })
+}
+
+fn tell(progress: &Progress<'_>, verbosity: u8, printer: Printer) {
+    match progress {
+        Progress::Warning { text } => printer.warn(text),
+        Progress::Retrying { url, reason, .. } => printer.warn(&format!("{url}: {reason}; trying again")),
+        Progress::Stale { what, fetched, .. } => {
+            printer.warn(&format!("using {what} as it was fetched at {fetched}: it cannot be asked for now"));
+        }
+        Progress::Requested { url } if verbosity > 0 => printer.step(&format!("fetching {url}")),
+        Progress::Cached { what } if verbosity > 0 => printer.step(&format!("{what} is in the cache")),
+        _ => {}
+    }
+}

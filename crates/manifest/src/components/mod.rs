@@ -1,0 +1,219 @@
+//! What becomes of a provider's components file on its way to the management cluster.
+//!
+//! Images are replaced, objects moved to the target namespace, cluster-wide roles given its name as a prefix, the
+//! manager told which namespace to watch, and everything is labelled and put in order.
+
+mod rbac;
+mod watching;
+mod workloads;
+
+use capstan_api::names::label;
+use serde_json::Value;
+
+use crate::images::Overrides;
+use crate::namespaces::Destination;
+use crate::objects::{self, Object, ObjectError, ObjectId, Problem};
+use crate::scope::Scopes;
+use crate::typed::describe;
+
+/// The namespace of what all instances of a provider share.
+pub const SHARED_NAMESPACE: &str = "capi-webhook-system";
+
+/// What is to be made of a file.
+#[derive(Clone, Copy, Debug)]
+pub struct Options<'a> {
+    /// The provider's label, e.g. `infrastructure-aws`.
+    pub label: &'a str,
+    /// Where the components go; without it, to the file's own Namespace.
+    pub target_namespace: Option<&'a str>,
+    /// The only namespace that the manager looks at; without it, whatever the file says.
+    pub watching_namespace: Option<&'a str>,
+    /// Whether ClusterRoles and ClusterRoleBindings get the target namespace as a prefix.
+    pub rbac_prefix: bool,
+    /// What is replaced in images.
+    pub images: &'a Overrides,
+}
+
+/// A provider's components, ready to be printed or installed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Components {
+    /// Where they go.
+    pub target_namespace: String,
+    /// The images of their Deployments and DaemonSets, in order; one that is used twice is there twice.
+    pub images: Vec<String>,
+    objects: Vec<Value>,
+    /// Which of the objects are shared.
+    is_shared: Vec<bool>,
+}
+
+impl Components {
+    /// All objects, in the order in which to print and to install them.
+    pub fn objects(&self) -> &[Value] {
+        &self.objects
+    }
+
+    /// All objects, to be changed further.
+    pub fn into_objects(self) -> Vec<Value> {
+        self.objects
+    }
+
+    /// What belongs to all instances of the provider: CRDs, webhook configurations, and what is in
+    /// [`SHARED_NAMESPACE`].
+    pub fn shared(&self) -> impl Iterator<Item = &Value> {
+        self.those(true)
+    }
+
+    /// What belongs to this instance alone.
+    pub fn instance(&self) -> impl Iterator<Item = &Value> {
+        self.those(false)
+    }
+
+    fn those(&self, shared: bool) -> impl Iterator<Item = &Value> {
+        let marked = self.objects.iter().zip(&self.is_shared);
+        marked.filter(move |(_, is_shared)| **is_shared == shared).map(|(object, _)| object)
+    }
+}
+
+/// Why a components file cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ComponentsError {
+    /// Nobody says where the components go.
+    #[error("there is no Namespace among the components, so that a target namespace must be given")]
+    NoTargetNamespace,
+    /// The file says twice where they go.
+    #[error("there must be one Namespace among the components, but there are two: {:?} and {:?}", first.name, second.name)]
+    TwoNamespaces {
+        /// One of them.
+        first: Box<ObjectId>,
+        /// The next.
+        second: Box<ObjectId>,
+    },
+    /// The target is the namespace of shared objects.
+    #[error("components cannot go to namespace {SHARED_NAMESPACE}, which is for what instances of a provider share")]
+    SharedTarget,
+    /// No container takes the namespace to watch.
+    #[error("cannot watch only namespace {namespace}: no Deployment has a container named \"manager\"")]
+    NoManager {
+        /// The namespace.
+        namespace: String,
+    },
+    /// A prefix makes two objects one.
+    #[error("{object} cannot be renamed to {name}, which is there already")]
+    NameTaken {
+        /// What is to be renamed.
+        object: Box<ObjectId>,
+        /// Its new name.
+        name: String,
+    },
+    /// One object is wrong.
+    #[error(transparent)]
+    Object(#[from] ObjectError),
+}
+
+impl ComponentsError {
+    /// What to do about it, where the error itself does not say it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::NoTargetNamespace => Some("name one by --target-namespace".to_owned()),
+            _ => None,
+        }
+    }
+
+    /// The document that is to blame, if one is.
+    pub fn document(&self) -> Option<usize> {
+        match self {
+            Self::NoTargetNamespace | Self::SharedTarget | Self::NoManager { .. } => None,
+            Self::TwoNamespaces { second: object, .. }
+            | Self::NameTaken { object, .. }
+            | Self::Object(ObjectError { object, .. }) => Some(object.document),
+        }
+    }
+}
+
+/// Makes a provider's components of its file's documents, parsed after variables have been replaced.
+///
+/// Where the options leave roles and the manager alone, the objects written one after the other are what clusterctl
+/// prints, byte by byte, but for the differences that [`crate::typed`] and the rules of namespaces name.
+pub fn render(documents: Vec<Value>, options: &Options<'_>) -> Result<Components, ComponentsError> {
+    let mut objects = objects::read(documents)?;
+    let images = workloads::replace_images(&mut objects, options.images, options.label)?;
+    let target = target_namespace(&mut objects, options.target_namespace)?;
+
+    let scopes = Scopes::of(&objects);
+    let is_shared: Vec<bool> = objects.iter().map(|object| is_shared(object, &scopes)).collect();
+    let destination = Destination { target: &target, kept: Some(SHARED_NAMESPACE), scopes: &scopes };
+    objects.iter_mut().try_for_each(|object| destination.take_in(object))?;
+    if options.rbac_prefix {
+        rbac::prefix(&mut objects, &target)?;
+    }
+    if let Some(namespace) = options.watching_namespace.filter(|it| !it.is_empty()) {
+        // What all instances share serves all namespaces.
+        let own = objects.iter_mut().zip(&is_shared).filter(|(_, is_shared)| !**is_shared);
+        watching::restrict(own.map(|(object, _)| object), namespace)?;
+    }
+    objects.iter_mut().try_for_each(|object| add_labels(object, options.label))?;
+
+    let (is_shared, objects) = in_order(objects.into_iter().zip(is_shared)).unzip();
+    Ok(Components { target_namespace: target, images, objects, is_shared })
+}
+
+/// The images that a file's Deployments and DaemonSets need, after overrides.
+pub fn images(documents: &[Value], overrides: &Overrides, label: &str) -> Result<Vec<String>, ComponentsError> {
+    let is_workload = |value: &Value| value.get("kind").and_then(Value::as_str).is_some_and(workloads::is_workload);
+    // Documents keep their places, for errors.
+    let workloads = documents.iter().map(|value| if is_workload(value) { value.clone() } else { Value::Null });
+    Ok(workloads::replace_images(&mut objects::read(workloads.collect())?, overrides, label)?)
+}
+
+/// The namespace that the components go to, which is one of the objects afterwards.
+fn target_namespace(objects: &mut Vec<Object>, wanted: Option<&str>) -> Result<String, ComponentsError> {
+    let mut own = objects.iter().filter(|it| it.is_namespace() && it.name() != SHARED_NAMESPACE);
+    let first = own.next();
+    if let (Some(first), Some(second)) = (first, own.next()) {
+        return Err(ComponentsError::TwoNamespaces { first: Box::new(first.id()), second: Box::new(second.id()) });
+    }
+    let default = first.map(Object::name);
+    let is_named = |name: &&str| !name.is_empty();
+    let target = wanted.filter(is_named).or(default.filter(is_named)).ok_or(ComponentsError::NoTargetNamespace)?;
+    if target == SHARED_NAMESPACE {
+        return Err(ComponentsError::SharedTarget);
+    }
+    let (target, is_there) = (target.to_owned(), first.is_some());
+    if !is_there {
+        objects.push(Object::namespace(objects.len(), &target));
+    }
+    Ok(target)
+}
+
+fn is_shared(object: &Object, scopes: &Scopes) -> bool {
+    object.is("apiextensions.k8s.io", "CustomResourceDefinition")
+        || object.is("admissionregistration.k8s.io", "MutatingWebhookConfiguration")
+        || object.is("admissionregistration.k8s.io", "ValidatingWebhookConfiguration")
+        || object.is_namespace() && object.name() == SHARED_NAMESPACE
+        || scopes.is_namespaced(object) && object.namespace_name() == SHARED_NAMESPACE
+}
+
+/// Labels an object as one of the provider's. Upstream drops all labels where one of them is no string; an API
+/// server would refuse it, so that it is an error here.
+fn add_labels(object: &mut Object, provider: &str) -> Result<(), ObjectError> {
+    let labels = object.labels()?;
+    let wrong = labels.iter().find(|(_, value)| !value.is_string());
+    if let Some((label, value)) = wrong {
+        let problem = Problem::Label { label: label.clone(), found: describe(value) };
+        return Err(object.error(problem));
+    }
+    labels.insert(label::CLUSTERCTL.to_owned(), Value::from(""));
+    labels.insert(label::PROVIDER.to_owned(), Value::from(provider));
+    Ok(())
+}
+
+/// Namespaces first, then what cert-manager turns into certificates before anything waits for them.
+///
+/// The latter come in reverse, which has no meaning but is what clusterctl's sort amounts to.
+fn in_order(objects: impl Iterator<Item = (Object, bool)>) -> impl Iterator<Item = (bool, Value)> {
+    let (namespaces, others): (Vec<_>, Vec<_>) = objects.partition(|(object, _)| object.is_namespace());
+    let (certificates, others): (Vec<_>, Vec<_>) =
+        others.into_iter().partition(|(object, _)| object.group() == "cert-manager.io");
+    let ordered = namespaces.into_iter().chain(certificates.into_iter().rev()).chain(others);
+    ordered.map(|(object, is_shared)| (is_shared, Value::Object(object.content)))
+}

@@ -1,0 +1,101 @@
+//! From the text of a components file or template to its objects: variables first, then YAML.
+
+use serde_json::Value;
+
+use crate::{
+    envsubst::{RenderError, SyntaxError, Template},
+    yaml::{self, Document, ReadError},
+};
+
+/// A text cannot be made into objects.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TextError {
+    /// A page for people instead of YAML.
+    #[error("it is a web page, not YAML")]
+    WebPage,
+    /// A variable is not written as variables are.
+    #[error("{0}")]
+    Syntax(#[from] SyntaxError),
+    /// Variables have no value, or one that cannot be used.
+    #[error("{0}")]
+    Variables(#[from] RenderError),
+    /// Not YAML.
+    #[error("{0}")]
+    Yaml(#[from] ReadError),
+    /// YAML, but not an object.
+    #[error("document {document}, which begins in line {line}, is {found} where an object is expected")]
+    NotAnObject {
+        /// Which document, from 1; empty ones are not counted.
+        document: usize,
+        /// Where it begins.
+        line: usize,
+        /// What it is.
+        found: &'static str,
+    },
+}
+
+impl TextError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::WebPage => Some(
+                "the address leads to a login or error page: open it in a browser to see which".to_owned(),
+            ),
+            Self::Syntax(error) => error.hint(),
+            Self::Variables(RenderError::Evaluation(error)) => error.hint(),
+            Self::Variables(RenderError::Missing(missing)) => {
+                let first = missing.variables.first()?;
+                Some(format!(
+                    "set each in the environment (`export {0}=...`) or in the configuration file (`{0}: ...`)",
+                    first.name
+                ))
+            }
+            Self::Yaml(_) | Self::NotAnObject { .. } => None,
+        }
+    }
+}
+
+/// What a variable is replaced by.
+pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// The objects of a text after its variables are replaced; without a lookup variables stay as they are.
+pub fn objects(text: &str, lookup: Option<Lookup<'_>>) -> Result<Vec<Document>, TextError> {
+    if is_web_page(text) {
+        return Err(TextError::WebPage);
+    }
+    // Without a lookup, too: a variable that nobody can replace is better told before it is installed.
+    let template = Template::parse(text)?;
+    let documents = match lookup {
+        Some(lookup) => yaml::read(&template.render(lookup)?)?,
+        None => yaml::read(text)?,
+    };
+    for (index, document) in documents.iter().enumerate() {
+        if !document.value.is_object() {
+            return Err(TextError::NotAnObject {
+                document: index + 1,
+                line: document.line,
+                found: name(&document.value),
+            });
+        }
+    }
+    Ok(documents)
+}
+
+/// Whether a text is a page for people: a login, or an error told by a web server.
+pub fn is_web_page(text: &str) -> bool {
+    let start = text.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']);
+    ["<!doctype", "<html", "<head", "<?xml"]
+        .iter()
+        .any(|it| start.get(..it.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(it)))
+}
+
+fn name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "nothing",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}

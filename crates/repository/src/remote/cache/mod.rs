@@ -1,0 +1,192 @@
+//! What was fetched, on disk.
+//!
+//! `blobs/<sha256>` holds content, `index/<sha256 of the key>.json` says what it is. Blobs come before the
+//! entries that name them, and both appear by a rename, so that other processes see all of a file or nothing.
+//! Whatever is read is checked against its sum: a spoilt blob is as good as none.
+
+mod files;
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::checksum::Sha256;
+
+/// What a cached file is known by.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Key {
+    /// The repository, project, registry or address.
+    pub source: String,
+    /// The version; empty for listings.
+    pub version: String,
+    /// The file's name.
+    pub file: String,
+}
+
+impl Key {
+    pub(crate) fn new(source: impl Into<String>, version: &str, file: &str) -> Self {
+        Self { source: source.into(), version: version.to_owned(), file: file.to_owned() }
+    }
+
+    /// For those who read messages.
+    pub(crate) fn shown(&self) -> String {
+        let parts = [&self.file, &self.version, &self.source];
+        let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).map(String::as_str).collect();
+        parts.join(" of ")
+    }
+
+    fn index_name(&self) -> String {
+        // Unlike a plain join, this cannot confuse "a/b" + "c" with "a" + "b/c".
+        let text = format!("{:?}", (&self.source, &self.version, &self.file));
+        format!("{}.json", Sha256::of(text.as_bytes()))
+    }
+}
+
+/// What is known about a cached file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Entry {
+    #[serde(flatten)]
+    pub key: Key,
+    pub url: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub etag: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_modified: Option<String>,
+    /// The next page, if this is a page of a listing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+    /// Who promised the sum.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vouched_by: Option<String>,
+    pub sha256: String,
+    pub size: u64,
+    pub fetched: Timestamp,
+}
+
+/// A cached file that is whole.
+#[derive(Debug)]
+pub(crate) struct Hit {
+    pub entry: Entry,
+    pub sha256: Sha256,
+    pub bytes: Vec<u8>,
+}
+
+/// Why the cache could not give what it has.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CacheError {
+    #[error("the cache's copy of {what} was spoilt and has been dropped")]
+    Spoilt { what: String },
+    #[error("the cache at {} does not work: {source}", .path.display())]
+    Io { path: PathBuf, source: io::Error },
+}
+
+/// A folder of fetched files, shared by any number of processes.
+#[derive(Debug, Clone)]
+pub(crate) struct Cache {
+    root: Arc<PathBuf>,
+}
+
+impl Cache {
+    pub(crate) fn new(root: PathBuf) -> Self {
+        Self { root: Arc::new(root) }
+    }
+
+    /// Reads without blocking the runtime.
+    pub(crate) async fn read(&self, key: &Key) -> Result<Option<Hit>, CacheError> {
+        let (cache, key) = (self.clone(), key.clone());
+        self.blocking(move || cache.read_now(&key)).await
+    }
+
+    /// Writes without blocking the runtime.
+    pub(crate) async fn write(&self, entry: Entry, bytes: Vec<u8>) -> Result<(), CacheError> {
+        let cache = self.clone();
+        self.blocking(move || cache.write_now(&entry, &bytes)).await
+    }
+
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, CacheError> + Send + 'static,
+    ) -> Result<T, CacheError> {
+        match tokio::task::spawn_blocking(work).await {
+            Ok(outcome) => outcome,
+            Err(error) => Err(self.failure(io::Error::other(error))),
+        }
+    }
+
+    fn read_now(&self, key: &Key) -> Result<Option<Hit>, CacheError> {
+        let index = self.index_path(key);
+        let Some(text) = self.found(files::read(&index))? else { return Ok(None) };
+        let spoilt = || CacheError::Spoilt { what: key.shown() };
+        let entry = serde_json::from_slice::<Entry>(&text).ok().filter(|entry| &entry.key == key);
+        let Some((entry, sha256)) =
+            entry.and_then(|entry| Sha256::parse(&entry.sha256).map(|sum| (entry, sum)))
+        else {
+            self.found(files::remove(&index))?;
+            return Err(spoilt());
+        };
+        let blob = self.blob_path(sha256);
+        match self.found(files::read(&blob))? {
+            Some(bytes) if Sha256::of(&bytes) == sha256 => Ok(Some(Hit { entry, sha256, bytes })),
+            found => {
+                self.found(files::remove(&index))?;
+                if found.is_some() {
+                    self.found(files::remove(&blob))?;
+                }
+                Err(spoilt())
+            }
+        }
+    }
+
+    fn write_now(&self, entry: &Entry, bytes: &[u8]) -> Result<(), CacheError> {
+        let blob = self.blob_path(Sha256::of(bytes));
+        let text = serde_json::to_vec_pretty(entry).map_err(|error| self.failure(error.into()))?;
+        files::make_private_folders(&self.root, &["blobs", "index", "tmp"])
+            .and_then(|()| files::replace(&self.root.join("tmp"), &blob, bytes))
+            .and_then(|()| files::replace(&self.root.join("tmp"), &self.index_path(&entry.key), &text))
+            .map_err(|error| self.failure(error))
+    }
+
+    fn index_path(&self, key: &Key) -> PathBuf {
+        self.root.join("index").join(key.index_name())
+    }
+
+    fn blob_path(&self, sha256: Sha256) -> PathBuf {
+        self.root.join("blobs").join(sha256.to_string())
+    }
+
+    fn found<T>(&self, outcome: io::Result<T>) -> Result<Option<T>, CacheError> {
+        match outcome {
+            Ok(found) => Ok(Some(found)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.failure(error)),
+        }
+    }
+
+    fn failure(&self, source: io::Error) -> CacheError {
+        CacheError::Io { path: self.root.to_path_buf(), source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_do_not_run_into_each_other() {
+        let names = [("a/b", "c", "d"), ("a", "b/c", "d"), ("a", "b", "c/d"), ("a\", \"b", "c", "d")]
+            .map(|(source, version, file)| Key::new(source, version, file).index_name());
+        for (n, name) in names.iter().enumerate() {
+            assert!(!names[..n].contains(name), "{names:?}");
+        }
+    }
+
+    #[test]
+    fn keys_read_well() {
+        assert_eq!(Key::new("github.com/o/r", "v1.0.0", "f").shown(), "f of v1.0.0 of github.com/o/r");
+        assert_eq!(Key::new("https://h/list", "", "").shown(), "https://h/list");
+    }
+}

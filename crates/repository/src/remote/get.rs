@@ -1,0 +1,185 @@
+//! One request, described, and its answer.
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::{StatusCode, Url};
+use serde::de::DeserializeOwned;
+
+use super::Credentials;
+use crate::FetchError;
+
+/// A GET that has not been sent.
+#[derive(Debug, Clone)]
+pub(crate) struct Get {
+    pub url: Url,
+    /// What is looked for, in words, for those who read errors.
+    pub what: String,
+    pub accept: Option<&'static str>,
+    /// For the host of `url` only.
+    pub authorization: Option<HeaderValue>,
+    /// The variable that the token came from, or could come from.
+    pub variable: Option<&'static str>,
+    pub validators: Validators,
+    pub limit: Option<u64>,
+    /// Whether an unencrypted connection is what the user asked for.
+    pub plain_http: bool,
+    /// Whether a failure costs so little that it is not worth another attempt.
+    pub once: bool,
+}
+
+impl Get {
+    pub(crate) fn new(url: Url, what: impl Into<String>) -> Self {
+        Self {
+            url,
+            what: what.into(),
+            accept: None,
+            authorization: None,
+            variable: None,
+            validators: Validators::default(),
+            limit: None,
+            plain_http: false,
+            once: false,
+        }
+    }
+
+    pub(crate) fn accept(self, accept: &'static str) -> Self {
+        Self { accept: Some(accept), ..self }
+    }
+
+    pub(crate) fn authorization(self, authorization: Option<HeaderValue>) -> Self {
+        Self { authorization, ..self }
+    }
+
+    pub(crate) fn variable(self, variable: &'static str) -> Self {
+        Self { variable: Some(variable), ..self }
+    }
+
+    pub(crate) fn validators(self, validators: Validators) -> Self {
+        Self { validators, ..self }
+    }
+
+    pub(crate) fn limit(self, limit: u64) -> Self {
+        Self { limit: Some(limit), ..self }
+    }
+
+    pub(crate) fn plain_http(self, plain_http: bool) -> Self {
+        Self { plain_http, ..self }
+    }
+
+    pub(crate) fn once(self) -> Self {
+        Self { once: true, ..self }
+    }
+
+    /// The address as it may be shown.
+    pub(crate) fn shown(&self) -> String {
+        shown(&self.url)
+    }
+}
+
+/// An address without the secrets that may hide in it: passwords, signatures.
+pub(crate) fn shown(url: &Url) -> String {
+    let mut url = url.clone();
+    // Both fail only for addresses that have no host, and those have no user either.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    url.set_query(None);
+    url.set_fragment(None);
+    url.to_string()
+}
+
+/// `Authorization: Bearer`; nothing for a token that no header can hold.
+pub(crate) fn bearer(token: &str) -> Option<HeaderValue> {
+    sensitive(&format!("Bearer {token}"))
+}
+
+/// `Authorization: Basic`.
+pub(crate) fn basic(credentials: &Credentials) -> Option<HeaderValue> {
+    let pair = format!("{}:{}", credentials.username, credentials.password);
+    sensitive(&format!("Basic {}", BASE64_STANDARD.encode(pair)))
+}
+
+fn sensitive(text: &str) -> Option<HeaderValue> {
+    let mut value = HeaderValue::from_str(text).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+/// What a server recognises its earlier answer by.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Validators {
+    pub etag: Option<String>,
+    pub last_modified: Option<String>,
+}
+
+/// What came.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: Vec<u8>,
+}
+
+impl Reply {
+    pub(crate) fn header(&self, name: HeaderName) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    pub(crate) fn is_unchanged(&self) -> bool {
+        self.status == StatusCode::NOT_MODIFIED
+    }
+
+    pub(crate) fn validators(&self) -> Validators {
+        Validators {
+            etag: self.header(reqwest::header::ETAG).map(str::to_owned),
+            last_modified: self.header(reqwest::header::LAST_MODIFIED).map(str::to_owned),
+        }
+    }
+}
+
+/// Reads JSON from an answer.
+pub(crate) fn read_json<T: DeserializeOwned>(url: &Url, body: &[u8]) -> Result<T, FetchError> {
+    if looks_like_web_page(body) {
+        return Err(FetchError::WebPage { url: shown(url) });
+    }
+    serde_json::from_slice(body)
+        .map_err(|error| FetchError::Malformed { url: shown(url), reason: error.to_string() })
+}
+
+/// Whether this is for a browser. Servers mislabel files, so that only the content counts.
+pub(crate) fn looks_like_web_page(body: &[u8]) -> bool {
+    let start = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body).trim_ascii_start();
+    [&b"<!doctype html"[..], b"<html"]
+        .iter()
+        .any(|tag| start.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn web_pages_are_told_from_files() {
+        for (body, page) in [
+            ("<!DOCTYPE html><html>", true),
+            ("\u{feff}\n  <HTML lang=en>", true),
+            ("<htm", false),
+            ("", false),
+            ("apiVersion: v1 # <html>", false),
+        ] {
+            assert_eq!(looks_like_web_page(body.as_bytes()), page, "{body}");
+        }
+    }
+
+    #[test]
+    fn addresses_are_shown_without_their_secrets() {
+        let url = Url::parse("https://u:p@h:8443/a%2Fb?X-Signature=s#sha256=1").unwrap();
+        assert_eq!(shown(&url), "https://h:8443/a%2Fb");
+    }
+
+    #[test]
+    fn a_token_that_no_header_can_hold_is_not_sent() {
+        assert_eq!(bearer("a\nb"), None);
+        assert!(bearer("ab").unwrap().is_sensitive());
+    }
+}

@@ -1,0 +1,248 @@
+//! The one client that everything is fetched with.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, LOCATION};
+use reqwest::{Certificate, Client, Response, Url};
+use tokio::sync::OnceCell;
+
+use super::cache::Cache;
+use super::cached::Listing;
+use super::get::{Get, Reply};
+use super::options::{HttpOptions, Progress};
+use super::redirect::{self, LONGEST_CHAIN};
+use super::{refusal, retry};
+use crate::FetchError;
+
+/// A refusal says why in a few words; more of it is not read.
+const LONGEST_REFUSAL: usize = 64 << 10;
+
+type Remembered = Arc<OnceCell<Option<Arc<Listing>>>>;
+
+/// Fetches over the network, with good manners. Cheap to clone; clones share connections and listings.
+#[derive(Clone)]
+pub struct Http {
+    client: Client,
+    pub(super) options: Arc<HttpOptions>,
+    pub(super) cache: Option<Cache>,
+    /// What was listed in this process; nobody asks twice.
+    pub(super) listings: Arc<Mutex<HashMap<String, Remembered>>>,
+    pub(super) registry_sessions: Arc<Mutex<HashMap<String, HeaderValue>>>,
+}
+
+impl Http {
+    /// Sets a client up. The process must have installed a rustls provider.
+    pub fn new(options: HttpOptions) -> Result<Self, FetchError> {
+        let client = build_client(&options)?;
+        let cache = options.cache_dir.clone().map(Cache::new);
+        Ok(Self {
+            client,
+            cache,
+            options: Arc::new(options),
+            listings: Arc::default(),
+            registry_sessions: Arc::default(),
+        })
+    }
+
+    /// Sends a request until it succeeds or cannot; every answer but success and "unchanged" is an error.
+    pub(crate) async fn get(&self, get: &Get) -> Result<Reply, FetchError> {
+        let reply = self.exchange(get).await?;
+        if reply.status.is_success() || reply.is_unchanged() {
+            return Ok(reply);
+        }
+        Err(refusal::explain(get, &reply, (self.options.clock)()))
+    }
+
+    /// Sends a request until there is an answer, of whatever kind below 500.
+    pub(crate) async fn exchange(&self, get: &Get) -> Result<Reply, FetchError> {
+        if self.options.offline {
+            return Err(FetchError::Offline { what: get.what.clone() });
+        }
+        let total = self.options.timeouts.total;
+        match tokio::time::timeout(total, self.attempt_until_final(get)).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(FetchError::TimedOut { url: get.shown(), after: total }),
+        }
+    }
+
+    async fn attempt_until_final(&self, get: &Get) -> Result<Reply, FetchError> {
+        let attempts = if get.once { 1 } else { self.options.retry.attempts };
+        let mut attempt = 1;
+        loop {
+            let outcome = self.attempt(get).await;
+            match outcome {
+                Err(reason) if attempt < attempts && retry::is_transient(&reason) => {
+                    self.report(Progress::Retrying { url: &get.shown(), attempt, reason: &reason });
+                    tokio::time::sleep(retry::pause(&self.options.retry, attempt)).await;
+                    attempt += 1;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    async fn attempt(&self, get: &Get) -> Result<Reply, FetchError> {
+        self.report(Progress::Requested { url: &get.shown() });
+        let mut url = get.url.clone();
+        let mut authorization = get.authorization.clone();
+        for _ in 0..=LONGEST_CHAIN {
+            let response = self.send(get, &url, authorization.as_ref()).await?;
+            let Some(location) = read_redirect(&response) else {
+                return self.receive(get, response).await;
+            };
+            let hop = redirect::follow(&url, &location, get.plain_http)
+                .map_err(|reason| FetchError::Redirect { url: get.shown(), reason })?;
+            authorization = authorization.filter(|_| hop.keeps_credentials);
+            url = hop.url;
+        }
+        Err(FetchError::Redirect { url: get.shown(), reason: format!("more than {LONGEST_CHAIN} times") })
+    }
+
+    async fn send(
+        &self,
+        get: &Get,
+        url: &Url,
+        authorization: Option<&HeaderValue>,
+    ) -> Result<Response, FetchError> {
+        let mut request = self.client.get(url.clone());
+        if let Some(authorization) = authorization {
+            request = request.header(AUTHORIZATION, authorization.clone());
+        }
+        if let Some(accept) = get.accept {
+            request = request.header(ACCEPT, accept);
+        }
+        if let Some(etag) = &get.validators.etag {
+            request = request.header(IF_NONE_MATCH, etag);
+        }
+        if let Some(date) = &get.validators.last_modified {
+            request = request.header(IF_MODIFIED_SINCE, date);
+        }
+        request.send().await.map_err(|error| self.explain_failure(get, error))
+    }
+
+    fn explain_failure(&self, get: &Get, error: reqwest::Error) -> FetchError {
+        let url = get.shown();
+        if error.is_timeout() && !error.is_connect() {
+            return FetchError::TimedOut { url, after: self.options.timeouts.idle };
+        }
+        FetchError::Unreachable { url, source: Box::new(error.without_url()) }
+    }
+
+    async fn receive(&self, get: &Get, response: Response) -> Result<Reply, FetchError> {
+        let (status, headers) = (response.status(), response.headers().clone());
+        if status.is_success() {
+            let body = self.receive_body(get, response).await?;
+            return Ok(Reply { status, headers, body });
+        }
+        let body = receive_refusal(response).await;
+        let reply = Reply { status, headers, body };
+        if status.is_server_error() {
+            return Err(refusal::explain(get, &reply, (self.options.clock)()));
+        }
+        Ok(reply)
+    }
+
+    async fn receive_body(&self, get: &Get, mut response: Response) -> Result<Vec<u8>, FetchError> {
+        let url = get.shown();
+        let limit = get.limit.unwrap_or(self.options.limits.file);
+        let total = response.content_length();
+        if total.is_some_and(|total| total > limit) {
+            return Err(FetchError::TooLarge { url, limit });
+        }
+        let mut body = Vec::new();
+        loop {
+            let chunk = match response.chunk().await {
+                Ok(Some(chunk)) => chunk,
+                Ok(None) => break,
+                Err(error) if error.is_timeout() => return Err(self.explain_failure(get, error)),
+                Err(_) => return Err(FetchError::Truncated { url, expected: total, found: length(&body) }),
+            };
+            body.extend_from_slice(&chunk);
+            if length(&body) > limit {
+                return Err(FetchError::TooLarge { url, limit });
+            }
+            self.report(Progress::Received { url: &url, bytes: length(&body), total });
+        }
+        match total {
+            Some(expected) if expected != length(&body) => {
+                Err(FetchError::Truncated { url, expected: total, found: length(&body) })
+            }
+            _ => Ok(body),
+        }
+    }
+
+    pub(crate) fn report(&self, progress: Progress<'_>) {
+        if let Some(listener) = &self.options.progress {
+            listener(progress);
+        }
+    }
+
+    pub(crate) fn warn(&self, text: &str) {
+        self.report(Progress::Warning { text });
+    }
+
+    pub(super) fn remembered(&self, key: &str) -> Remembered {
+        let mut listings = self.listings.lock().unwrap_or_else(PoisonError::into_inner);
+        listings.entry(key.to_owned()).or_default().clone()
+    }
+}
+
+impl std::fmt::Debug for Http {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Http").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+fn build_client(options: &HttpOptions) -> Result<Client, FetchError> {
+    let mut builder = Client::builder()
+        .user_agent(&options.user_agent)
+        .redirect(reqwest::redirect::Policy::none())
+        .referer(false)
+        // Retries are ours: reqwest's would hide them from the limits above.
+        .retry(reqwest::retry::never())
+        .connect_timeout(options.timeouts.connect)
+        .read_timeout(options.timeouts.idle);
+    if !options.system_proxies {
+        builder = builder.no_proxy();
+    }
+    for (host, address) in &options.resolve {
+        builder = builder.resolve(host, *address);
+    }
+    let mut roots = Vec::new();
+    for pem in &options.extra_roots {
+        roots.extend(Certificate::from_pem_bundle(pem.as_bytes()).map_err(setup_failure)?);
+    }
+    let builder =
+        if options.system_roots { builder.tls_certs_merge(roots) } else { builder.tls_certs_only(roots) };
+    builder.build().map_err(setup_failure)
+}
+
+fn setup_failure(error: reqwest::Error) -> FetchError {
+    use std::error::Error;
+    let reason = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+    FetchError::Client { reason }
+}
+
+fn read_redirect(response: &Response) -> Option<String> {
+    if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
+        return None;
+    }
+    Some(response.headers().get(LOCATION)?.to_str().ok()?.to_owned())
+}
+
+/// As much of a refusal as can be had: it only decorates an error that is already known.
+async fn receive_refusal(mut response: Response) -> Vec<u8> {
+    let mut body = Vec::new();
+    while let Ok(Some(chunk)) = response.chunk().await {
+        body.extend_from_slice(&chunk);
+        if body.len() > LONGEST_REFUSAL {
+            break;
+        }
+    }
+    body
+}
+
+fn length(body: &[u8]) -> u64 {
+    body.len() as u64
+}

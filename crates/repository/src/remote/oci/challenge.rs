@@ -1,0 +1,92 @@
+//! What a registry wants to be shown.
+
+/// How to become somebody.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Challenge {
+    Basic,
+    /// Get a token at `realm` first.
+    Bearer {
+        realm: String,
+        service: Option<String>,
+        scope: Option<String>,
+    },
+}
+
+/// Reads `WWW-Authenticate`; tokens are preferred, for they are good for less.
+pub(super) fn read(header: &str) -> Option<Challenge> {
+    let challenges = split(header);
+    let bearer = challenges.iter().find(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+    if let Some((_, parameters)) = bearer {
+        let get = |name: &str| {
+            parameters.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, v)| v.clone())
+        };
+        if let Some(realm) = get("realm") {
+            return Some(Challenge::Bearer { realm, service: get("service"), scope: get("scope") });
+        }
+    }
+    challenges.iter().any(|(scheme, _)| scheme.eq_ignore_ascii_case("basic")).then_some(Challenge::Basic)
+}
+
+type Parameters = Vec<(String, String)>;
+
+/// Splits a header into schemes with their parameters.
+fn split(header: &str) -> Vec<(String, Parameters)> {
+    let mut challenges: Vec<(String, Parameters)> = Vec::new();
+    for part in split_unquoted(header) {
+        let (before, value) = part.split_once('=').map_or((part, None), |(key, value)| (key, Some(value)));
+        let words: Vec<_> = before.split_whitespace().collect();
+        // "Bearer realm": a scheme stands before its first parameter.
+        let (scheme, key) = match (words.as_slice(), value) {
+            ([scheme], None) => (Some(*scheme), None),
+            ([scheme, key], Some(_)) => (Some(*scheme), Some(*key)),
+            ([key], Some(_)) => (None, Some(*key)),
+            _ => continue,
+        };
+        if let Some(scheme) = scheme {
+            challenges.push((scheme.to_owned(), Vec::new()));
+        }
+        if let (Some(key), Some(value), Some((_, parameters))) = (key, value, challenges.last_mut()) {
+            parameters.push((key.to_owned(), value.trim().trim_matches('"').to_owned()));
+        }
+    }
+    challenges
+}
+
+fn split_unquoted(header: &str) -> impl Iterator<Item = &str> {
+    let mut quoted = false;
+    header
+        .split(move |c| {
+            quoted ^= c == '"';
+            c == ',' && !quoted
+        })
+        .map(str::trim)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bearer(realm: &str, service: Option<&str>, scope: Option<&str>) -> Option<Challenge> {
+        let owned = |text: Option<&str>| text.map(str::to_owned);
+        Some(Challenge::Bearer { realm: realm.to_owned(), service: owned(service), scope: owned(scope) })
+    }
+
+    #[test]
+    fn challenges_are_read() {
+        for (header, expected) in [
+            (
+                r#"Bearer realm="https://a/token",service="r.io",scope="repository:o/r:pull,push""#,
+                bearer("https://a/token", Some("r.io"), Some("repository:o/r:pull,push")),
+            ),
+            (r"bearer realm=https://a/token?x=1", bearer("https://a/token?x=1", None, None)),
+            (r#"Basic realm="x", Bearer realm="https://a""#, bearer("https://a", None, None)),
+            (r#"Basic realm="Registry, of sorts""#, Some(Challenge::Basic)),
+            ("Basic", Some(Challenge::Basic)),
+            (r#"Bearer error="x""#, None),
+            ("Negotiate", None),
+            ("", None),
+        ] {
+            assert_eq!(read(header), expected, "{header}");
+        }
+    }
+}

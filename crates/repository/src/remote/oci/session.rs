@@ -1,0 +1,149 @@
+//! Being somebody at a registry.
+
+use std::sync::PoisonError;
+
+use reqwest::header::{HeaderValue, WWW_AUTHENTICATE};
+use reqwest::{StatusCode, Url};
+use serde::Deserialize;
+
+use super::super::cached::Listing;
+use super::super::get::{Get, Reply, basic, bearer, read_json};
+use super::super::http::Http;
+use super::super::https::invalid;
+use super::super::refusal;
+use super::challenge::{self, Challenge};
+use super::reference::PlainHttp;
+use super::{Credentials, Oci, docker};
+use crate::FetchError;
+use crate::error::speaks_of_certificates;
+
+#[derive(Deserialize)]
+struct Token {
+    #[serde(alias = "access_token")]
+    token: String,
+}
+
+impl Oci {
+    /// A request within the repository.
+    pub(super) async fn request(&self, http: &Http, path: &str, what: String) -> Result<Get, FetchError> {
+        let mut url = self.reference.endpoint(path)?;
+        let plain = self.is_plain(http).await?;
+        if plain {
+            // Fails for no address that has a host.
+            let _ = url.set_scheme("http");
+        }
+        Ok(Get::new(url, what).plain_http(plain))
+    }
+
+    /// Sends a request; if the registry wants to know who asks, it is told.
+    pub(super) async fn get(&self, http: &Http, get: Get) -> Result<Reply, FetchError> {
+        let session = self.reference.to_string();
+        let remembered = http.sessions().get(&session).cloned();
+        let get = get.authorization(remembered);
+        let reply = http.exchange(&get).await?;
+        if reply.status != StatusCode::UNAUTHORIZED {
+            return self.settle(http, &get, reply);
+        }
+        let Some(challenge) = read_challenge(&reply) else { return self.settle(http, &get, reply) };
+        let Some(authorization) = self.answer(http, &challenge, get.plain_http).await? else {
+            return self.settle(http, &get, reply);
+        };
+        http.sessions().insert(session, authorization.clone());
+        http.get(&get.authorization(Some(authorization))).await
+    }
+
+    fn settle(&self, http: &Http, get: &Get, reply: Reply) -> Result<Reply, FetchError> {
+        if reply.status.is_success() || reply.is_unchanged() {
+            return Ok(reply);
+        }
+        Err(refusal::explain(get, &reply, (http.options.clock)()))
+    }
+
+    async fn answer(
+        &self,
+        http: &Http,
+        challenge: &Challenge,
+        plain_http: bool,
+    ) -> Result<Option<HeaderValue>, FetchError> {
+        let credentials = self.credentials(http).await?;
+        match challenge {
+            Challenge::Basic => Ok(credentials.as_ref().and_then(basic)),
+            Challenge::Bearer { realm, service, scope } => {
+                let url = self.token_url(realm, service.as_deref(), scope.as_deref(), plain_http)?;
+                let what = format!("a token for {}", self.reference);
+                let get = Get::new(url, what)
+                    .authorization(credentials.as_ref().and_then(basic))
+                    .limit(http.options.limits.listing)
+                    .plain_http(plain_http);
+                let reply = http.get(&get).await?;
+                Ok(bearer(&read_json::<Token>(&get.url, &reply.body)?.token))
+            }
+        }
+    }
+
+    fn token_url(
+        &self,
+        realm: &str,
+        service: Option<&str>,
+        scope: Option<&str>,
+        plain_http: bool,
+    ) -> Result<Url, FetchError> {
+        let mut url = Url::parse(realm).map_err(|error| invalid(realm, &error.to_string()))?;
+        // A password must not go out unencrypted because a stranger's header says so.
+        if url.scheme() != "https" && !(plain_http && url.scheme() == "http") {
+            return Err(invalid(realm, "a registry wants the password sent there without encryption"));
+        }
+        let pull = format!("repository:{}:pull", self.reference.repository);
+        if let Some(service) = service {
+            url.query_pairs_mut().append_pair("service", service);
+        }
+        url.query_pairs_mut().append_pair("scope", scope.unwrap_or(&pull));
+        Ok(url)
+    }
+
+    async fn credentials(&self, http: &Http) -> Result<Option<Credentials>, FetchError> {
+        if let Some(given) = &http.options.oci_credentials {
+            return Ok(Some(given.clone()));
+        }
+        match &http.options.docker_config {
+            Some(config) => docker::find(config, &self.reference.registry).await,
+            None => Ok(None),
+        }
+    }
+
+    async fn is_plain(&self, http: &Http) -> Result<bool, FetchError> {
+        match self.reference.plain {
+            PlainHttp::Never => Ok(false),
+            PlainHttp::Always => Ok(true),
+            PlainHttp::IfNoTls => self.lacks_tls(http).await,
+        }
+    }
+
+    /// Asks a registry on this machine once whether it speaks TLS.
+    async fn lacks_tls(&self, http: &Http) -> Result<bool, FetchError> {
+        let api = self.reference.api()?;
+        let probe = Get::new(api.clone(), format!("the registry {}", self.reference.registry)).once();
+        let question = format!("TLS of {api}");
+        let found = http.once(&question, async {
+            match http.exchange(&probe).await {
+                Err(FetchError::Unreachable { source, .. }) if !speaks_of_certificates(source.as_ref()) => {
+                    Ok(None)
+                }
+                Err(FetchError::Status { .. }) | Ok(_) => Ok(Some(Listing { bytes: Vec::new(), next: None })),
+                Err(error) => Err(error),
+            }
+        });
+        Ok(found.await?.is_none())
+    }
+}
+
+impl Http {
+    fn sessions(&self) -> std::sync::MutexGuard<'_, std::collections::HashMap<String, HeaderValue>> {
+        self.registry_sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn read_challenge(reply: &Reply) -> Option<Challenge> {
+    let headers = reply.headers.get_all(WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok());
+    challenge::read(&headers.collect::<Vec<_>>().join(", "))
+}

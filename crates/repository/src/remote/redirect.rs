@@ -1,0 +1,57 @@
+//! Which redirects are followed, and with what.
+
+use reqwest::Url;
+
+/// More hops than this lead in circles.
+pub(crate) const LONGEST_CHAIN: usize = 8;
+
+/// The next hop.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Hop {
+    pub url: Url,
+    /// Only the very same server may see the credentials again.
+    pub keeps_credentials: bool,
+}
+
+/// Decides where `location` leads, or says why it is not followed.
+pub(crate) fn follow(from: &Url, location: &str, plain_http: bool) -> Result<Hop, String> {
+    let url =
+        from.join(location).map_err(|error| format!("to {location:?}, which is no address: {error}"))?;
+    let allowed = url.scheme() == "https" || (plain_http && url.scheme() == "http");
+    if !allowed || url.host_str().is_none() {
+        return Err(format!("to {}, and only https is followed", super::get::shown(&url)));
+    }
+    let keeps_credentials = url.origin() == from.origin();
+    Ok(Hop { url, keeps_credentials })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn redirects_stay_encrypted_and_leave_credentials_at_home() {
+        let from = Url::parse("https://github.com/o/r").unwrap();
+        for (location, expected) in [
+            ("/x", Some(("https://github.com/x", true))),
+            ("https://github.com/x", Some(("https://github.com/x", true))),
+            ("https://github.com:8443/x", Some(("https://github.com:8443/x", false))),
+            ("https://api.github.com/x", Some(("https://api.github.com/x", false))),
+            ("//evil.example/x", Some(("https://evil.example/x", false))),
+            ("http://github.com/x", None),
+            ("file:///etc/passwd", None),
+            ("https://", None),
+        ] {
+            let found = follow(&from, location, false).ok();
+            let found = found.as_ref().map(|hop| (hop.url.as_str(), hop.keeps_credentials));
+            assert_eq!(found, expected, "{location}");
+        }
+    }
+
+    #[test]
+    fn plain_http_is_followed_only_by_those_who_asked_for_it() {
+        let from = Url::parse("http://localhost:5000/v2/").unwrap();
+        assert!(follow(&from, "/x", true).unwrap().keeps_credentials);
+        assert!(follow(&from, "/x", false).unwrap_err().contains("only https"));
+    }
+}

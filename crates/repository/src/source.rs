@@ -1,0 +1,181 @@
+//! What a repository reads from: a folder, ConfigMaps, or the network.
+
+use std::borrow::Cow;
+
+use crate::{
+    FetchError,
+    config_maps::ConfigMaps,
+    local::{LATEST, Local},
+    metadata::METADATA_FILE,
+    remote::{Http, Remote},
+};
+
+/// The source of a provider's releases.
+pub(crate) enum Source {
+    Local(Local),
+    ConfigMaps(ConfigMaps),
+    Remote {
+        remote: Remote,
+        http: Http,
+        /// Type and name, which files begin with in artifacts that hold several providers.
+        prefix: String,
+    },
+}
+
+/// A file's content, and what to call it in messages.
+pub(crate) struct Found {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) origin: String,
+}
+
+impl Source {
+    /// Reads the address of a provider; nothing is asked for yet.
+    pub(crate) fn parse(url: &str, label: &str, prefix: String, http: &Http) -> Result<Self, FetchError> {
+        match Local::parse(url, label)? {
+            Some(local) => Ok(Self::Local(local)),
+            None => Ok(Self::Remote { remote: Remote::parse(url)?, http: http.clone(), prefix }),
+        }
+    }
+
+    /// The version that the address names, if it names one.
+    pub(crate) fn fixed_version(&self) -> Option<&str> {
+        let version = match self {
+            Self::Local(it) => Some(it.version()),
+            Self::ConfigMaps(_) => None,
+            Self::Remote { remote, .. } => remote.version(),
+        };
+        version.filter(|it| *it != LATEST)
+    }
+
+    /// The version beside which the source has no other.
+    pub(crate) fn only_version(&self) -> Option<&str> {
+        match self {
+            Self::Remote { remote: Remote::Oci(it), .. } => it.version(),
+            _ => None,
+        }
+    }
+
+    /// The components file that the address names.
+    pub(crate) fn components_file(&self) -> Option<&str> {
+        match self {
+            Self::Local(it) => Some(it.file_name()),
+            Self::ConfigMaps(_) => None,
+            Self::Remote { remote, .. } => remote.file_name(),
+        }
+    }
+
+    /// What may be versions, in no order.
+    pub(crate) async fn versions(&self) -> Result<Vec<String>, FetchError> {
+        match self {
+            Self::Local(it) => it.versions().await,
+            Self::ConfigMaps(it) => Ok(it.versions()),
+            Self::Remote { remote, http, .. } => remote.versions(http).await,
+        }
+    }
+
+    /// The names of a version's files, where they can be had.
+    pub(crate) async fn files(&self, version: &str) -> Result<Option<Vec<String>>, FetchError> {
+        match self {
+            Self::Local(it) => it.files(version).await.map(Some),
+            Self::ConfigMaps(_) => Ok(None),
+            Self::Remote { remote, http, .. } => remote.files(http, version).await,
+        }
+    }
+
+    /// A file of a version.
+    pub(crate) async fn file(
+        &self,
+        version: &str,
+        name: &str,
+        components: &str,
+    ) -> Result<Found, FetchError> {
+        match self {
+            Self::Local(it) => {
+                let bytes = it.file(version, name).await?;
+                Ok(Found { bytes, origin: it.path(version, name).display().to_string() })
+            }
+            Self::ConfigMaps(it) => {
+                let found = match name {
+                    METADATA_FILE => it.metadata(version),
+                    _ if name == components => it.components(version),
+                    _ => None,
+                };
+                found.map(|(bytes, origin)| Found { bytes, origin }).ok_or_else(|| FetchError::NotFound {
+                    what: format!("{name} of {version} in the {}", it.place()),
+                    available: it.versions(),
+                })
+            }
+            Self::Remote { remote: Remote::Oci(oci), http, prefix } => {
+                let names = titles(prefix, version, name, components);
+                let fetched = first_of(&names, |it| oci.fetch(http, version, it)).await?;
+                Ok(Found { bytes: fetched.bytes, origin: fetched.url })
+            }
+            Self::Remote { remote, http, .. } => {
+                let fetched = remote.fetch(http, version, name).await?;
+                Ok(Found { bytes: fetched.bytes, origin: fetched.url })
+            }
+        }
+    }
+}
+
+/// What a file may be called in an artifact, which may hold several providers and versions.
+fn titles<'a>(prefix: &str, version: &str, name: &'a str, components: &str) -> Vec<Cow<'a, str>> {
+    if name == METADATA_FILE {
+        vec![format!("{prefix}-{version}-{METADATA_FILE}").into(), name.into()]
+    } else if name == components {
+        let own = format!("{prefix}-{version}-components.yaml");
+        vec![own.into(), name.into(), "components.yaml".into()]
+    } else {
+        vec![name.into()]
+    }
+}
+
+/// What the first name that is there leads to; if none is, that is told of the last.
+async fn first_of<'a, T, F: Future<Output = Result<T, FetchError>>>(
+    names: &'a [Cow<'_, str>],
+    fetch: impl Fn(&'a str) -> F,
+) -> Result<T, FetchError> {
+    let mut missing = FetchError::NotFound { what: String::new(), available: Vec::new() };
+    for name in names {
+        match fetch(name).await {
+            Err(error) if error.is_not_found() => missing = error,
+            outcome => return outcome,
+        }
+    }
+    Err(missing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn artifacts_may_name_files_by_provider_and_version() {
+        let all =
+            |name| titles("infrastructure-aws", "v1.2.3", name, "infrastructure-components.yaml").join(" ");
+        assert_eq!(all("metadata.yaml"), "infrastructure-aws-v1.2.3-metadata.yaml metadata.yaml");
+        assert_eq!(
+            all("infrastructure-components.yaml"),
+            "infrastructure-aws-v1.2.3-components.yaml infrastructure-components.yaml components.yaml"
+        );
+        assert_eq!(all("cluster-template.yaml"), "cluster-template.yaml");
+    }
+
+    #[tokio::test]
+    async fn the_first_name_that_is_there_counts_and_other_failures_are_not_hidden() {
+        fn absent<T>(it: &str) -> Result<T, FetchError> {
+            Err(FetchError::NotFound { what: it.to_owned(), available: Vec::new() })
+        }
+        fn offline<T>(it: &str) -> Result<T, FetchError> {
+            Err(FetchError::Offline { what: it.to_owned() })
+        }
+        let names = ["a", "b", "c"].map(Cow::from);
+        let found = first_of(&names, async |it| if it == "b" { Ok(it) } else { absent(it) }).await;
+        assert_eq!(found.unwrap(), "b");
+        let none: Result<(), _> = first_of(&names, async |it| absent(it)).await;
+        assert_eq!(none.unwrap_err().to_string(), "not found: c");
+        let failed: Result<(), _> =
+            first_of(&names, async |it| if it == "a" { absent(it) } else { offline(it) }).await;
+        assert!(failed.unwrap_err().to_string().starts_with("b is not in the cache"));
+    }
+}

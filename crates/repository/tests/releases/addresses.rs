@@ -1,0 +1,88 @@
+//! What is known of a repository before anything is read from it.
+
+use capstan_api::provider::ProviderType;
+use capstan_repository::{Config, Environment, Provider, Repository, RepositoryError, config::Format};
+
+use crate::folder::http;
+
+fn open(url: &str) -> Result<Repository, RepositoryError> {
+    let provider =
+        Provider { name: "aws".to_owned(), kind: ProviderType::Infrastructure, url: url.to_owned() };
+    let config = Config::parse("", Format::Yaml, "config", &Environment::default()).unwrap();
+    Repository::open(&provider, &config, &http())
+}
+
+#[tokio::test]
+async fn a_named_version_needs_no_network_and_the_address_may_name_one() {
+    const OWN: &str = "infrastructure-components.yaml";
+    for (url, wanted, version, file) in [
+        ("https://github.com/o/r/releases/latest/x.yaml", Some("v1.2.3"), Ok("v1.2.3"), "x.yaml"),
+        ("https://github.com/o/r/releases/v1.0.0/x.yaml", None, Ok("v1.0.0"), "x.yaml"),
+        ("https://github.com/o/r/releases/v1.0.0/x.yaml", Some("v1.2.3"), Ok("v1.2.3"), "x.yaml"),
+        ("https://github.com/o/r/releases", Some("v1.2.3"), Ok("v1.2.3"), OWN),
+        (
+            "https://gitlab.com/api/v4/projects/p/packages/generic/n/v1.0.0/x.yaml",
+            None,
+            Ok("v1.0.0"),
+            "x.yaml",
+        ),
+        ("https://files.corp/aws/v1.0.0/x.yaml", None, Ok("v1.0.0"), "x.yaml"),
+        ("oci://ghcr.io/o/r", Some("v1.2.3"), Ok("v1.2.3"), OWN),
+        ("oci://ghcr.io/o/r:v1.0.0", None, Ok("v1.0.0"), OWN),
+        ("oci://ghcr.io/o/r:v1.0.0", Some("1.0.0"), Ok("1.0.0"), OWN),
+        (
+            "oci://ghcr.io/o/r:v1.0.0",
+            Some("v1.2.3"),
+            Err("is the address of v1.0.0 only, not of v1.2.3"),
+            OWN,
+        ),
+        (
+            "oci://ghcr.io/o/r@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+            Some("v1.2.3"),
+            Ok("v1.2.3"),
+            OWN,
+        ),
+        (
+            "oci://ghcr.io/o/r@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+            None,
+            Err("which is no version: name the version that it is"),
+            OWN,
+        ),
+        // Only now would the network be needed, which is not to be used here.
+        ("https://github.com/o/r/releases/latest/x.yaml", None, Err("infrastructure-aws: "), "x.yaml"),
+        (
+            "https://files.corp/aws/latest/x.yaml",
+            None,
+            Err("latest: \"latest\" is not a semantic version"),
+            "x.yaml",
+        ),
+    ] {
+        let repository = open(url).unwrap();
+        assert_eq!(repository.components_file(), file, "{url}");
+        assert_eq!(repository.label(), "infrastructure-aws");
+        match (repository.version(wanted).await, version) {
+            (Ok(chosen), Ok(version)) => assert_eq!(chosen.version, version, "{url}"),
+            (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{url}: {error}"),
+            (outcome, _) => panic!("{url}: {outcome:?}"),
+        }
+    }
+    let error = open("https://files.corp/aws/latest/x.yaml").unwrap().version(None).await.unwrap_err();
+    assert!(error.hint().unwrap().contains("cannot tell which versions it has"));
+}
+
+#[test]
+fn addresses_that_cannot_be_are_refused_at_once() {
+    for url in [
+        "/r/infrastructure-aws/newest/x.yaml",
+        "/r/infrastructure-aws/../x.yaml",
+        "/r/aws/latest/x.yaml",
+        "relative/infrastructure-aws/latest/x.yaml",
+        "http://github.com/o/r/releases/latest/x.yaml",
+        "ftp://h/v1.0.0/x.yaml",
+        "https://github.com/o/r/x.yaml",
+        "words",
+    ] {
+        let error = open(url).err().unwrap().to_string();
+        assert!(error.starts_with("infrastructure-aws: ") && error.contains(url), "{error}");
+    }
+}
