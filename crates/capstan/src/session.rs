@@ -36,7 +36,8 @@ impl Session {
         let environment = capture();
         // The configuration may come over the network, and has tokens for what comes after it.
         let http = connect(&environment, None, 0, printer)?;
-        let config = Config::load(globals.config.as_deref(), &environment, &http).await?;
+        let named = globals.config.as_deref().filter(|it| !it.is_empty());
+        let config = Config::load(named, &environment, &http).await?;
         for warning in config.warnings() {
             printer.warn(warning);
         }
@@ -58,7 +59,12 @@ impl Session {
     ) -> Result<String, CommandError> {
         let Chosen { version, skipped } = repository.version(wanted).await?;
         for it in skipped {
-            self.printer.warn(&format!("{} {} is passed over: {}", repository.label(), it.version, it.reason));
+            self.printer.warn(&format!(
+                "{} {} is passed over: {}",
+                repository.label(),
+                it.version,
+                it.reason
+            ));
         }
         Ok(version)
     }
@@ -106,7 +112,11 @@ fn capture() -> Environment {
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };
-    Environment { variables: env::vars_os().filter_map(text).collect(), home: env::home_dir(), os: Os::built_for() }
+    Environment {
+        variables: env::vars_os().filter_map(text).collect(),
+        home: env::home_dir(),
+        os: Os::built_for(),
+    }
 }
 
 fn verbosity(globals: &Globals, config: &Config) -> Result<u8, CommandError> {
@@ -134,8 +144,13 @@ fn connect(
         offline: variable("CAPSTAN_OFFLINE").is_some_and(|it| it != "false" && it != "0"),
         github_token: config.and_then(Config::github_token),
         gitlab_token: config.and_then(Config::gitlab_token),
-        github_hosts: variable("GITHUB_HOSTS").iter().flat_map(|it| it.split(',')).map(str::to_owned).collect(),
-        oci_credentials: variable("OCI_USERNAME").zip(variable("OCI_PASSWORD"))
+        github_hosts: variable("GITHUB_HOSTS")
+            .iter()
+            .flat_map(|it| it.split(','))
+            .map(str::to_owned)
+            .collect(),
+        oci_credentials: variable("OCI_USERNAME")
+            .zip(variable("OCI_PASSWORD"))
             .map(|(username, password)| Credentials { username, password }),
         docker_config: docker_config(environment),
         go_proxy: variable("GOPROXY"),

@@ -183,7 +183,7 @@ fn providers() -> Vec<Batch> {
         Case::new("repositories", "built-in-text", "config repositories -o text").into(),
         Case::new("repositories", "built-in-yaml", "config repositories -o yaml").into(),
         Case::new("repositories", "built-in-output", "config repositories --output=yaml").into(),
-        Case::new("repositories", "unknown-output", "config repositories -o json").refused().into(),
+        Case::new("repositories", "output-json", "config repositories -o json").refused().into(),
         Case::new("repositories", "empty-output", "config repositories -o=").refused().into(),
         case("env-providers").env("PROVIDERS", "x").refused().into(),
         case("env-providers-empty").env("PROVIDERS", "").into(),

@@ -164,11 +164,7 @@ impl Stage {
         fs::create_dir_all(&folder).unwrap();
         // Where it is a link, an absolute path would be told in two ways.
         let folder = folder.canonicalize().unwrap();
-        let ours = if std::env::var_os("SELF").is_some() {
-            upstream.clone()
-        } else {
-            env!("CARGO_BIN_EXE_capstan").into()
-        };
+        let ours = env!("CARGO_BIN_EXE_capstan").into();
         Self { upstream, ours, folder, laid_out: AtomicUsize::new(0) }
     }
 
@@ -186,14 +182,7 @@ impl Stage {
         if let Some(expected) = case.expected.filter(|_| upstream.succeeded) {
             upstream.output = expected(&upstream.output);
         }
-        let ours = self
-            .run_one(
-                &self.ours,
-                case,
-                if std::env::var_os("SELF").is_some() { &[] } else { &case.ours },
-                &folder,
-            )
-            .await;
+        let ours = self.run_one(&self.ours, case, &case.ours, &folder).await;
         fs::remove_dir_all(&folder).unwrap();
         (upstream, ours)
     }
