@@ -6,6 +6,7 @@
 #   cert-manager           DIR/cert-manager/, a repository with cert-manager's kinds and nothing that runs: all that
 #                          clusterctl looks for
 #   kubeadm                DIR/bootstrap-kubeadm/ and DIR/control-plane-kubeadm/, a repository of upstream's providers
+#   kubernetes-api         DIR/kubernetes-api.dir names the folder of a module with an example of every kind, all fields set
 #   releases               DIR/releases/, a repository of several releases of several providers, with cluster templates
 # Nothing of it becomes part of the project. What is there already is not made again.
 set -euo pipefail
@@ -14,6 +15,8 @@ shift
 version=v1.14.2
 cert_manager=v1.18.2
 kustomize=v5.8.1
+# Upstream's version requires this one.
+kubernetes_api=v0.36.3
 command -v go >/dev/null || { echo "Go is needed to fetch upstream's modules: https://go.dev/doc/install" >&2; exit 1; }
 mkdir -p "$dir"
 # Of one file system with what is made there, so that a name stands for a whole file or for none.
@@ -127,12 +130,16 @@ for what in "$@"; do
       render "$dir/control-plane-kubeadm/$version" "$module" controlplane/kubeadm/config/default \
         control-plane-components.yaml
       ;;
+    kubernetes-api)
+      fetch k8s.io/api "$kubernetes_api" > "$work/kubernetes-api.dir"
+      mv "$work/kubernetes-api.dir" "$dir/kubernetes-api.dir"
+      ;;
     releases)
       for release in v1.9.0 v1.10.0 v1.13.6 "$version"; do core_releases "$release"; done
       infrastructure_release aws sigs.k8s.io/cluster-api-provider-aws/v2 v2.13.0
       infrastructure_release gcp sigs.k8s.io/cluster-api-provider-gcp v1.10.0
       infrastructure_release gcp sigs.k8s.io/cluster-api-provider-gcp v1.13.1
       ;;
-    *) echo "$what is not known: clusterctl, capi-core, cert-manager, kubeadm or releases" >&2; exit 1 ;;
+    *) echo "$what is not known: clusterctl, capi-core, cert-manager, kubeadm, kubernetes-api or releases" >&2; exit 1 ;;
   esac
 done

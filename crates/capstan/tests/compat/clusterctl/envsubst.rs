@@ -8,7 +8,7 @@ use super::{
 };
 
 /// How many expressions are made up at random.
-const RANDOM: u64 = 200;
+const RANDOM: u64 = 300;
 
 /// The environment of all expressions. `U` and `V` are not set.
 const VALUES: &[(&str, &str)] = &[

@@ -38,6 +38,7 @@ pub(crate) struct Case {
     arguments: Vec<String>,
     ours: Vec<String>,
     pub(crate) input: String,
+    input_file: Option<(String, &'static str)>,
     written: Option<String>,
     expected: Option<fn(&str) -> String>,
 }
@@ -53,6 +54,7 @@ impl Case {
             arguments: arguments.split_whitespace().map(str::to_owned).collect(),
             ours: Vec::new(),
             input: String::new(),
+            input_file: None,
             written: None,
             expected: None,
         }
@@ -106,6 +108,12 @@ impl Case {
     /// What is on standard input.
     pub(crate) fn input(mut self, input: impl Into<String>) -> Self {
         self.input = input.into();
+        self
+    }
+
+    /// The input is in a file, after a document that every batch begins with.
+    pub(crate) fn input_in(mut self, path: impl Into<String>, first: &'static str) -> Self {
+        self.input_file = Some((path.into(), first));
         self
     }
 
@@ -173,7 +181,9 @@ impl Stage {
         let folder = self.folder.join(self.laid_out.fetch_add(1, Ordering::Relaxed).to_string());
         let home = folder.join("home");
         fs::create_dir_all(home.join(".config")).unwrap();
-        for (path, content) in &case.files {
+        let input = case.input_file.as_ref();
+        let input = input.map(|(path, first)| (path.clone(), format!("{first}---\n{}", case.input)));
+        for (path, content) in case.files.iter().chain(&input) {
             let path = folder.join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, within(&folder, content)).unwrap();

@@ -92,6 +92,17 @@ const INTENDED: &[Intended] = &[
         ],
     },
     Intended {
+        reason: "all namespaced components are in the target namespace: upstream leaves out those without metadata",
+        cases: &[(
+            "fields/rbac.authorization.k8s.io.v1.RoleBinding metadata null",
+            Prints("  namespace: mine-system\nroleRef:"),
+        )],
+    },
+    Intended {
+        reason: "upstream loses the digits of quantities that do not fit into 64 bits",
+        cases: &[("workloads/quantities-absurd", Prints("a: 12962000E\n"))],
+    },
+    Intended {
         reason: "a label that is not a string makes upstream drop all labels of the object, silently",
         cases: &[
             ("components/labels-not-strings", Refuses("label c")),

@@ -7,6 +7,7 @@ mod components;
 mod configuration;
 mod corpus;
 mod envsubst;
+mod fields;
 mod generate;
 mod harness;
 mod intended;
@@ -64,6 +65,7 @@ async fn the_commands_do_as_clusterctl_does() {
         releases::cases(&upstream.join("releases")),
         prefix::cases(&upstream.join("releases")),
         list_images::cases(&upstream, plane.kubeconfig()),
+        fields::cases(&upstream),
         yaml::cases(),
         envsubst::cases(),
         configuration::cases(),

@@ -8,7 +8,7 @@ use super::{
 };
 
 /// How many documents are made up at random.
-const RANDOM: u64 = 150;
+const RANDOM: u64 = 1000;
 
 pub(crate) fn cases() -> Vec<Batch> {
     let case = |name: &str, text: &str| Case::new("yaml", name, "generate yaml").input(text);
