@@ -110,8 +110,7 @@ mod tests {
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {
-        let rows =
-            [["NAME", "TYPE", "URL"], ["a-long-name", "é", "u"]].map(|row| row.map(str::to_owned).to_vec());
+        let rows = [["NAME", "TYPE", "URL"], ["a-long-name", "é", "u"]].map(|row| row.map(str::to_owned).to_vec());
         assert_eq!(columns(&rows, 10, 3), "NAME          TYPE      URL\na-long-name   é         u\n");
         assert_eq!(columns(&[], 10, 3), "");
     }

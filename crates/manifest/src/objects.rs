@@ -121,8 +121,7 @@ impl Object {
 
     /// An object that is no document of the file.
     pub(crate) fn namespace(document: usize, name: &str) -> Self {
-        let content =
-            serde_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        let content = serde_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         Self {
             document,
             content: if let Value::Object(content) = content { content } else { Map::new() },
@@ -210,9 +209,7 @@ impl Object {
     pub(crate) fn normalise(&mut self) -> Result<(), ObjectError> {
         let Some(shape) = Struct::of(&self.group, &self.version, &self.kind) else {
             let found = self.content.get("apiVersion").and_then(Value::as_str).unwrap_or_default().to_owned();
-            return Err(
-                self.error(Problem::Version { found, supported: Struct::versions_of(&self.kind).collect() })
-            );
+            return Err(self.error(Problem::Version { found, supported: Struct::versions_of(&self.kind).collect() }));
         };
         shape.normalise(&mut self.content).map_err(|mismatch| self.error(mismatch.into()))
     }

@@ -9,7 +9,9 @@ pub(crate) mod init;
 use std::{path::PathBuf, time::Duration};
 
 use capstan_runtime::options::{ManagerOptions, parse_duration};
-use clap::{ArgAction, ArgGroup, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{
+    ArgAction, ArgGroup, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum,
+};
 
 use self::{completion::CompletionArgs, config::ConfigArgs, generate::GenerateArgs, init::InitArgs};
 use crate::program;

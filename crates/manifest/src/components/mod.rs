@@ -89,9 +89,7 @@ pub enum ComponentsError {
         second: Box<ObjectId>,
     },
     /// The target is the namespace of shared objects.
-    #[error(
-        "components cannot go to namespace {SHARED_NAMESPACE}, which is for what instances of a provider share"
-    )]
+    #[error("components cannot go to namespace {SHARED_NAMESPACE}, which is for what instances of a provider share")]
     SharedTarget,
     /// No container takes the namespace to watch.
     #[error("cannot watch only namespace {namespace}: no Deployment has a container named \"manager\"")]
@@ -160,16 +158,10 @@ pub fn render(documents: Vec<Value>, options: &Options<'_>) -> Result<Components
 }
 
 /// The images that a file's Deployments and DaemonSets need, after overrides.
-pub fn images(
-    documents: &[Value],
-    overrides: &Overrides,
-    label: &str,
-) -> Result<Vec<String>, ComponentsError> {
-    let is_workload =
-        |value: &Value| value.get("kind").and_then(Value::as_str).is_some_and(workloads::is_workload);
+pub fn images(documents: &[Value], overrides: &Overrides, label: &str) -> Result<Vec<String>, ComponentsError> {
+    let is_workload = |value: &Value| value.get("kind").and_then(Value::as_str).is_some_and(workloads::is_workload);
     // Documents keep their places, for errors.
-    let workloads =
-        documents.iter().map(|value| if is_workload(value) { value.clone() } else { Value::Null });
+    let workloads = documents.iter().map(|value| if is_workload(value) { value.clone() } else { Value::Null });
     Ok(workloads::replace_images(&mut objects::read(workloads.collect())?, overrides, label)?)
 }
 
@@ -178,15 +170,11 @@ fn target_namespace(objects: &mut Vec<Object>, wanted: Option<&str>) -> Result<S
     let mut own = objects.iter().filter(|it| it.is_namespace() && it.name() != SHARED_NAMESPACE);
     let first = own.next();
     if let (Some(first), Some(second)) = (first, own.next()) {
-        return Err(ComponentsError::TwoNamespaces {
-            first: Box::new(first.id()),
-            second: Box::new(second.id()),
-        });
+        return Err(ComponentsError::TwoNamespaces { first: Box::new(first.id()), second: Box::new(second.id()) });
     }
     let default = first.map(Object::name);
     let is_named = |name: &&str| !name.is_empty();
-    let target =
-        wanted.filter(is_named).or(default.filter(is_named)).ok_or(ComponentsError::NoTargetNamespace)?;
+    let target = wanted.filter(is_named).or(default.filter(is_named)).ok_or(ComponentsError::NoTargetNamespace)?;
     if target == SHARED_NAMESPACE {
         return Err(ComponentsError::SharedTarget);
     }

@@ -10,8 +10,7 @@ use crate::objects::Object;
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 /// Kinds that are renamed, with their names in rules.
-const KINDS: [(&str, &str); 2] =
-    [("ClusterRole", "clusterroles"), ("ClusterRoleBinding", "clusterrolebindings")];
+const KINDS: [(&str, &str); 2] = [("ClusterRole", "clusterroles"), ("ClusterRoleBinding", "clusterrolebindings")];
 
 /// New names by old ones, for each kind.
 type Renamed = HashMap<&'static str, HashMap<String, String>>;
@@ -95,8 +94,7 @@ fn redirect_rule(rule: &mut Value, renamed: &Renamed) {
     for name in names.drain(..) {
         let new_names: HashSet<&String> =
             covered.iter().filter_map(|names| names.get(name.as_str()?)).collect();
-        let is_renamed_everywhere =
-            covered.iter().all(|names| name.as_str().is_some_and(|it| names.contains_key(it)));
+        let is_renamed_everywhere = covered.iter().all(|names| name.as_str().is_some_and(|it| names.contains_key(it)));
         if new_names.is_empty() || speaks_of_others || !is_renamed_everywhere {
             changed.push(name);
         }

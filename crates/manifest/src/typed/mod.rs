@@ -118,9 +118,7 @@ fn fit(table: &Table, shape: &Shape, value: &mut Value) -> Result<(), Mismatch> 
 
         (Shape::Text, Value::Null) => *value = Value::String(String::new()),
         (Shape::Bool | Shape::OneOrBool(_), Value::Null) => *value = Value::Bool(false),
-        (Shape::Int32 | Shape::Int64 | Shape::Float | Shape::IntOrString, Value::Null) => {
-            *value = Value::from(0)
-        }
+        (Shape::Int32 | Shape::Int64 | Shape::Float | Shape::IntOrString, Value::Null) => *value = Value::from(0),
         (Shape::Quantity, Value::Null) => *value = Value::from("0"),
         (Shape::Struct(index), Value::Null) => {
             let mut object = Map::new();
@@ -158,10 +156,7 @@ fn fit(table: &Table, shape: &Shape, value: &mut Value) -> Result<(), Mismatch> 
             }
         }
         (
-            Shape::Struct(index)
-            | Shape::OneOrBool(index)
-            | Shape::OneOrMany(index)
-            | Shape::OneOrNames(index),
+            Shape::Struct(index) | Shape::OneOrBool(index) | Shape::OneOrMany(index) | Shape::OneOrNames(index),
             Value::Object(object),
         ) => fit_fields(table, *index, object)?,
         (Shape::OneOrMany(_) | Shape::OneOrNames(_), Value::Array(items)) if items.is_empty() => {
@@ -206,10 +201,7 @@ fn is_empty(shape: &Shape, value: &Value) -> bool {
 }
 
 /// A number that is whole, as Go converts floats.
-#[allow(
-    clippy::cast_possible_truncation,
-    reason = "the range is checked; whole floats in it convert exactly"
-)]
+#[allow(clippy::cast_possible_truncation, reason = "the range is checked; whole floats in it convert exactly")]
 fn whole(number: &Number) -> Option<i64> {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     number.as_i64().or_else(|| {

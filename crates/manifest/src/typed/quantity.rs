@@ -73,8 +73,7 @@ impl<'a> Parts<'a> {
                 self.fraction.is_empty() && fits && is_odd_enough
             }
             Suffix::Decimal(power) | Suffix::Exponent(power) => {
-                let scale =
-                    i32::try_from(self.fraction.len()).ok().and_then(|places| power.checked_sub(places));
+                let scale = i32::try_from(self.fraction.len()).ok().and_then(|places| power.checked_sub(places));
                 let ends_in_thousands = {
                     let (in_whole, in_fraction) = (self.whole.as_bytes(), self.fraction.as_bytes());
                     let last = in_whole.iter().chain(in_fraction).rev().take(3);
@@ -184,11 +183,9 @@ impl Amount {
     /// As a whole number that 63 bits hold, at most the largest one; nothing for fractions.
     fn capped(&self) -> Option<u64> {
         let zeros = u32::try_from(self.exponent).ok()?;
-        let whole = self
-            .digits
-            .iter()
-            .rev()
-            .try_fold(0_u64, |sum, digit| sum.checked_mul(10)?.checked_add(u64::from(*digit)));
+        let whole = self.digits.iter().rev().try_fold(0_u64, |sum, digit| {
+            sum.checked_mul(10)?.checked_add(u64::from(*digit))
+        });
         let whole = whole.and_then(|whole| whole.checked_mul(10_u64.checked_pow(zeros)?));
         Some(whole.unwrap_or(u64::MAX).min(i64::MAX.unsigned_abs()))
     }

@@ -51,11 +51,7 @@ pub(crate) async fn run(args: &ClusterArgs, globals: &Globals, printer: Printer)
 }
 
 /// The objects of a template in their namespace.
-pub(super) fn render(
-    template: &Text,
-    namespace: &str,
-    session: &Session,
-) -> Result<Vec<Value>, CommandError> {
+pub(super) fn render(template: &Text, namespace: &str, session: &Session) -> Result<Vec<Value>, CommandError> {
     let lookup = |name: &str| session.config.variable(name);
     let documents = text::objects(&template.text, Some(&lookup));
     let documents = documents.map_err(|error| unusable(&template.origin, &error))?;
@@ -120,13 +116,12 @@ impl<'a> Source<'a> {
             (_, false, None) => Ok(Self::Repository { provider, flavor }),
             (false, true, None) => match name {
                 Some(name) => Ok(Self::ConfigMap { name, namespace, key: key.unwrap_or(CONFIG_MAP_KEY) }),
-                None => {
-                    Err(CommandError::plain("no ConfigMap is named").hint("name it by --from-config-map"))
-                }
+                None => Err(CommandError::plain("no ConfigMap is named").hint("name it by --from-config-map")),
             },
             (false, false, Some(from)) => Ok(Self::Address(from)),
-            _ => Err(CommandError::plain("the template can come from one place only")
-                .hint("use one of --infrastructure (with --flavor), --from-config-map and --from")),
+            _ => Err(CommandError::plain("the template can come from one place only").hint(
+                "use one of --infrastructure (with --flavor), --from-config-map and --from",
+            )),
         }
     }
 
@@ -181,11 +176,8 @@ async fn installed_provider(cluster: &Lazy<'_>) -> Result<ProviderArgument, Comm
     let hint = "name the provider that has the template, e.g. --infrastructure aws:v2.9.1";
     let needed = "no infrastructure provider is named, and no kubeconfig says which one is installed";
     let installed = cluster.needed(needed, hint).await?.providers().await?;
-    let mut names: Vec<_> = installed
-        .into_iter()
-        .filter(|it| it.kind == ProviderType::Infrastructure)
-        .map(|it| it.name)
-        .collect();
+    let mut names: Vec<_> =
+        installed.into_iter().filter(|it| it.kind == ProviderType::Infrastructure).map(|it| it.name).collect();
     names.sort();
     names.dedup();
     match <[String; 1]>::try_from(names) {

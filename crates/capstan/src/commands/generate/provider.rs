@@ -17,15 +17,9 @@ use crate::{
     session::{Release, Session},
 };
 
-pub(crate) async fn run(
-    args: &ProviderArgs,
-    globals: &Globals,
-    printer: Printer,
-) -> Result<(), CommandError> {
+pub(crate) async fn run(args: &ProviderArgs, globals: &Globals, printer: Printer) -> Result<(), CommandError> {
     let Some((kind, argument)) = args.provider.named() else {
-        return Err(
-            CommandError::plain("no provider is named").hint("use e.g. --infrastructure NAME[:VERSION]")
-        );
+        return Err(CommandError::plain("no provider is named").hint("use e.g. --infrastructure NAME[:VERSION]"));
     };
     let session = Session::open(globals, printer).await?;
     let release = session.release(kind, argument).await?;
@@ -57,8 +51,9 @@ fn render(
         images: &images,
     };
     let values = documents.into_iter().map(|it| it.value).collect();
-    components::render(values, &options)
-        .map_err(|error| CommandError::plain(format!("cannot use {origin}: {error}")).hint_if(error.hint()))
+    components::render(values, &options).map_err(|error| {
+        CommandError::plain(format!("cannot use {origin}: {error}")).hint_if(error.hint())
+    })
 }
 
 fn describe(

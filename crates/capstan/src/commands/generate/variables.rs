@@ -51,16 +51,12 @@ fn count(config: &Config, name: &str, flag: Option<i64>, least: i64) -> Result<i
         (Some(number), _) => number,
         (None, None) => least,
         (None, Some(text)) => text.parse().map_err(|_| {
-            CommandError::plain(format!("variable {name} is {text:?}, which is no whole number")).hint(
-                format!("set it in the environment or the configuration file, or use --{}", flag_of(name)),
-            )
+            CommandError::plain(format!("variable {name} is {text:?}, which is no whole number"))
+                .hint(format!("set it in the environment or the configuration file, or use --{}", flag_of(name)))
         })?,
     };
     if number < least {
-        return Err(CommandError::plain(format!(
-            "--{} is {number}; it must be {least} at least",
-            flag_of(name)
-        )));
+        return Err(CommandError::plain(format!("--{} is {number}; it must be {least} at least", flag_of(name))));
     }
     Ok(number)
 }
@@ -111,12 +107,10 @@ fn fallback(variable: &Variable, args: &ClusterArgs, config: &Config) -> Fallbac
         }
         CONTROL_PLANE_MACHINE_COUNT => number(args.control_plane_machine_count, 1),
         WORKER_MACHINE_COUNT => number(args.worker_machine_count, 0),
-        KUBERNETES_VERSION => {
-            match args.kubernetes_version.clone().or_else(|| config.variable(KUBERNETES_VERSION)) {
-                Some(version) if !version.is_empty() => Fallback::Is(version),
-                _ => own_default(variable),
-            }
-        }
+        KUBERNETES_VERSION => match args.kubernetes_version.clone().or_else(|| config.variable(KUBERNETES_VERSION)) {
+            Some(version) if !version.is_empty() => Fallback::Is(version),
+            _ => own_default(variable),
+        },
         _ => own_default(variable),
     }
 }
@@ -140,8 +134,7 @@ fn as_text(required: &[&str], optional: &[(&str, &str)]) -> String {
     }
     if !optional.is_empty() {
         text.push_str("\nOptional Variables:\n");
-        let row =
-            |(name, value): &(&str, &str)| vec![format!("  - {name}"), format!("(defaults to {value})")];
+        let row = |(name, value): &(&str, &str)| vec![format!("  - {name}"), format!("(defaults to {value})")];
         text.push_str(&output::columns(&optional.iter().map(row).collect::<Vec<_>>(), 0, 2));
     }
     text.push('\n');

@@ -25,8 +25,7 @@ pub(super) async fn run(args: &YamlArgs, globals: &Globals, printer: Printer) ->
         return printer.data(&output::list(args.output, &json!(names), as_text));
     }
     let lookup = |name: &str| session.config.variable(name);
-    let documents =
-        text::objects(&file.text, Some(&lookup)).map_err(|error| unusable(&file.origin, &error))?;
+    let documents = text::objects(&file.text, Some(&lookup)).map_err(|error| unusable(&file.origin, &error))?;
     let values: Vec<_> = documents.into_iter().map(|it| it.value).collect();
     printer.data(&output::manifests(&values))
 }
