@@ -6,6 +6,7 @@ pub mod admission;
 pub mod cluster;
 pub mod conditions;
 pub mod contract;
+pub mod convert;
 pub mod crd;
 pub mod names;
 pub mod provider;

@@ -52,7 +52,8 @@ pub(crate) fn measure(ours: &Path, upstream: Option<&Path>, releases: &Path) -> 
 }
 
 fn cases(folder: &Path, releases: &Path) -> anyhow::Result<Vec<Case>> {
-    let releases = fs::canonicalize(releases).with_context(|| format!("no releases in {}", releases.display()))?;
+    let releases =
+        fs::canonicalize(releases).with_context(|| format!("no releases in {}", releases.display()))?;
     let components = releases.join("cluster-api");
     let mut versions: Vec<_> =
         fs::read_dir(&components)?.filter_map(|it| it.ok()?.file_name().into_string().ok()).collect();
@@ -60,7 +61,8 @@ fn cases(folder: &Path, releases: &Path) -> anyhow::Result<Vec<Case>> {
     let version = versions.last().with_context(|| format!("{} is empty", components.display()))?;
     let config = folder.join("clusterctl.yaml");
     let url = components.join("latest").join("core-components.yaml");
-    let provider = format!("providers:\n- {{name: cluster-api, type: CoreProvider, url: \"{}\"}}\n", url.display());
+    let provider =
+        format!("providers:\n- {{name: cluster-api, type: CoreProvider, url: \"{}\"}}\n", url.display());
     fs::write(&config, provider)?;
     let template = folder.join("template.yaml");
     fs::write(&template, TEMPLATE)?;
@@ -69,7 +71,14 @@ fn cases(folder: &Path, releases: &Path) -> anyhow::Result<Vec<Case>> {
     Ok(vec![
         Case {
             title: "generate provider",
-            arguments: words(&["generate", "provider", "--core", &format!("cluster-api:{version}"), "--config", &config]),
+            arguments: words(&[
+                "generate",
+                "provider",
+                "--core",
+                &format!("cluster-api:{version}"),
+                "--config",
+                &config,
+            ]),
             ours_only: &["--rbac-prefix=false"],
         },
         Case {
@@ -126,7 +135,12 @@ fn sum_up(runs: &[(Duration, i64)]) -> Option<Measured> {
 }
 
 /// One run in a process of its own: the system tells the peak memory only of all children together.
-fn run_apart(program: &Path, arguments: &[String], extra: &[&str], home: &Path) -> anyhow::Result<(Duration, i64)> {
+fn run_apart(
+    program: &Path,
+    arguments: &[String],
+    extra: &[&str],
+    home: &Path,
+) -> anyhow::Result<(Duration, i64)> {
     let output = Command::new(std::env::current_exe()?)
         .arg("once")
         .arg(program)

@@ -67,13 +67,22 @@ impl Management {
     }
 
     /// The text under a key of a ConfigMap.
-    pub(crate) async fn config_map(&self, namespace: &str, name: &str, key: &str) -> Result<String, CommandError> {
+    pub(crate) async fn config_map(
+        &self,
+        namespace: &str,
+        name: &str,
+        key: &str,
+    ) -> Result<String, CommandError> {
         let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), namespace);
         let found = api.get_opt(name).await;
-        let found = found.map_err(|error| self.failed(&format!("read ConfigMap {namespace}/{name}"), error))?;
+        let found =
+            found.map_err(|error| self.failed(&format!("read ConfigMap {namespace}/{name}"), error))?;
         let Some(found) = found else {
-            return Err(CommandError::plain(format!("there is no ConfigMap {namespace}/{name} in {}", self.url))
-                .hint("name it by --from-config-map and --from-config-map-namespace"));
+            return Err(CommandError::plain(format!(
+                "there is no ConfigMap {namespace}/{name} in {}",
+                self.url
+            ))
+            .hint("name it by --from-config-map and --from-config-map-namespace"));
         };
         let mut data = found.data.unwrap_or_default();
         data.remove(key).ok_or_else(|| {

@@ -83,6 +83,11 @@ pub(crate) fn manifests(objects: &[Value]) -> String {
     if text.is_empty() { "\n".to_owned() } else { text }
 }
 
+/// Items below a title.
+pub(crate) fn bullets(items: &[impl AsRef<str>]) -> String {
+    items.iter().fold(String::new(), |text, item| text + "  - " + item.as_ref() + "\n")
+}
+
 /// Rows in columns: each column as wide as its widest cell and some padding, but for the last.
 pub(crate) fn columns(rows: &[Vec<String>], least: usize, padding: usize) -> String {
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
@@ -95,7 +100,10 @@ pub(crate) fn columns(rows: &[Vec<String>], least: usize, padding: usize) -> Str
     for row in rows {
         for (index, cell) in row.iter().enumerate() {
             match widths.get(index).filter(|_| index + 1 < row.len()) {
-                Some(width) => out.push_str(&format!("{cell:<width$}")),
+                Some(width) => {
+                    let missing = width.saturating_sub(cell.chars().count());
+                    out.extend([cell, " ".repeat(missing).as_str()]);
+                }
                 None => out.push_str(cell),
             }
         }
@@ -110,7 +118,8 @@ mod tests {
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {
-        let rows = [["NAME", "TYPE", "URL"], ["a-long-name", "é", "u"]].map(|row| row.map(str::to_owned).to_vec());
+        let rows =
+            [["NAME", "TYPE", "URL"], ["a-long-name", "é", "u"]].map(|row| row.map(str::to_owned).to_vec());
         assert_eq!(columns(&rows, 10, 3), "NAME          TYPE      URL\na-long-name   é         u\n");
         assert_eq!(columns(&[], 10, 3), "");
     }

@@ -9,7 +9,7 @@ use std::{
 use capstan_api::provider::ProviderType;
 use capstan_manifest::images;
 use capstan_repository::{
-    Chosen, Config, Environment, File, ImageOverride, Os, Provider, ProviderArgument, Repository,
+    Chosen, Config, Environment, File, Os, Provider, ProviderArgument, Repository,
     remote::{Credentials, DockerConfig, Http, HttpOptions, Progress},
 };
 
@@ -35,14 +35,14 @@ impl Session {
     pub(crate) async fn open(globals: &Globals, printer: Printer) -> Result<Self, CommandError> {
         let environment = capture();
         // The configuration may come over the network, and has tokens for what comes after it.
-        let http = connect(&environment, None, 0, printer)?;
+        let http = connect(&environment, None, 0, printer);
         let named = globals.config.as_deref().filter(|it| !it.is_empty());
         let config = Config::load(named, &environment, &http).await?;
         for warning in config.warnings() {
             printer.warn(warning);
         }
         let verbosity = verbosity(globals, &config)?;
-        let http = connect(&environment, Some(&config), verbosity, printer)?;
+        let http = connect(&environment, Some(&config), verbosity, printer);
         Ok(Self { environment, config, http, printer })
     }
 
@@ -97,13 +97,7 @@ impl Session {
 
     /// What is replaced in the images of components.
     pub(crate) fn image_overrides(&self) -> Result<images::Overrides, CommandError> {
-        let text = Option::unwrap_or_default;
-        let one = |it: ImageOverride| images::Override {
-            repository: text(it.repository),
-            name: text(it.name),
-            tag: text(it.tag),
-        };
-        Ok(self.config.images()?.into_iter().map(|(key, it)| (key, one(it))).collect())
+        Ok(self.config.images()?)
     }
 }
 
@@ -131,12 +125,7 @@ fn verbosity(globals: &Globals, config: &Config) -> Result<u8, CommandError> {
     }
 }
 
-fn connect(
-    environment: &Environment,
-    config: Option<&Config>,
-    verbosity: u8,
-    printer: Printer,
-) -> Result<Http, CommandError> {
+fn connect(environment: &Environment, config: Option<&Config>, verbosity: u8, printer: Printer) -> Http {
     let variable = |name: &str| environment.get(name).map(str::to_owned).filter(|it| !it.is_empty());
     let options = HttpOptions {
         user_agent: format!("{}/{VERSION} ({}/{})", program::name(), env::consts::OS, env::consts::ARCH),
@@ -157,7 +146,7 @@ fn connect(
         progress: Some(Arc::new(move |progress| tell(&progress, verbosity, printer))),
         ..HttpOptions::default()
     };
-    Ok(Http::new(options)?)
+    Http::new(options)
 }
 
 /// What was fetched once need not be fetched again.

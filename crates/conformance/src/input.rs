@@ -1,5 +1,6 @@
 //! Objects, and the files that they were in.
 
+use capstan_manifest::yaml::{self, Document};
 use serde_json::Value;
 
 /// An object as it was found.
@@ -15,17 +16,13 @@ pub struct Source {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InputError {
     /// Not YAML.
-    #[error("{file} is not YAML: document {document}, which begins in line {line}: {cause}")]
+    #[error("{file} is not YAML: {cause}")]
     Yaml {
         /// The file.
         file: String,
-        /// Which of its documents, from 1.
-        document: usize,
-        /// Where the document begins, from 1.
-        line: usize,
-        /// What the reader says.
-        cause: String,
-        /// Whether the document has variables that are to be substituted.
+        /// Which document, where, and what is wrong.
+        cause: yaml::ReadError,
+        /// Whether the file has variables that are to be substituted.
         variables: bool,
     },
     /// YAML, but not an object.
@@ -47,7 +44,7 @@ impl InputError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Yaml { variables: true, .. } => {
-                "the document has variables such as ${VARIABLE}, which are no YAML here: substitute them first, \
+                "the file has variables such as ${VARIABLE}, which are no YAML here: substitute them first, \
                  e.g. by `clusterctl generate yaml --from FILE`"
             }
             Self::Yaml { .. } => {
@@ -62,58 +59,25 @@ impl InputError {
 
 /// Reads a file of one or many YAML documents (JSON is YAML). Empty documents are left out, lists taken apart.
 pub fn read(file: &str, text: &str) -> Result<Vec<Source>, InputError> {
+    let documents = yaml::read(text).map_err(|cause| InputError::Yaml {
+        file: file.to_owned(),
+        cause,
+        variables: text.contains("${"),
+    })?;
+    let of = |object: Value| Source { file: file.to_owned(), object };
     let mut sources = Vec::new();
-    for (index, (line, body)) in documents(text).into_iter().enumerate() {
-        let document = index + 1;
-        if body.lines().all(|it| it.trim_start().is_empty() || it.trim_start().starts_with('#')) {
-            continue;
-        }
-        let value = parse(&body).map_err(|cause| InputError::Yaml {
-            file: file.to_owned(),
-            document,
-            line,
-            cause,
-            variables: body.contains("${"),
-        })?;
-        let of = |object: Value| Source { file: file.to_owned(), object };
+    for (index, Document { value, line }) in documents.into_iter().enumerate() {
         match value {
-            Value::Null => {}
             Value::Object(mut object) if object.get("kind").is_some_and(|it| it == "List") => {
                 let items = object.remove("items").unwrap_or_default();
                 sources.extend(items.as_array().into_iter().flatten().cloned().map(of));
             }
             // Upstream's tools accept a metadata.yaml without kind.
             object if object.get("apiVersion").is_some_and(Value::is_string) => sources.push(of(object)),
-            _ => return Err(InputError::NotAnObject { file: file.to_owned(), document, line }),
+            _ => return Err(InputError::NotAnObject { file: file.to_owned(), document: index + 1, line }),
         }
     }
     Ok(sources)
-}
-
-fn parse(text: &str) -> Result<Value, String> {
-    let options = serde_saphyr::options! {
-        duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::LastWins,
-        legacy_octal_numbers: true,
-    };
-    serde_saphyr::from_str_with_options(text, options).map_err(|error| error.to_string())
-}
-
-/// The documents of a file, each with the line in which it begins. A line that begins with `---` ends a document
-/// wherever it stands, so that no parser is needed to find the ends.
-fn documents(text: &str) -> Vec<(usize, String)> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut documents = vec![(1, String::new())];
-    for (index, line) in text.split_inclusive('\n').enumerate() {
-        let rest =
-            line.strip_prefix("---").filter(|it| it.is_empty() || it.starts_with([' ', '\t', '\r', '\n']));
-        if let Some(rest) = rest {
-            documents.push((index + 1, rest.to_owned()));
-        } else if let Some((_, body)) = documents.last_mut() {
-            body.push_str(line);
-        }
-    }
-    documents.retain(|(_, body)| !body.trim().is_empty());
-    documents
 }
 
 #[cfg(test)]
@@ -143,7 +107,7 @@ mod tests {
         let text = "apiVersion: v1\nkind: A\n---\napiVersion: v1\nkind: B\nspec: ${SPEC}: {\n";
         let error = read("f.yaml", text).unwrap_err();
         let message = error.to_string();
-        assert!(message.contains("f.yaml is not YAML: document 2, which begins in line 3"), "{message}");
+        assert!(message.starts_with("f.yaml is not YAML: document 2, line 6, column "), "{message}");
         assert!(error.hint().contains("substitute"), "{}", error.hint());
         let error = read("f.yaml", "a: [1\n").unwrap_err();
         assert!(!error.hint().contains("substitute"), "{}", error.hint());

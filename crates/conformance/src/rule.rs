@@ -14,6 +14,8 @@ pub enum Level {
     Should,
     /// It may be left out; what is there must be right.
     May,
+    /// It may be broken by who knows what follows.
+    Notice,
 }
 
 impl fmt::Display for Level {
@@ -22,6 +24,7 @@ impl fmt::Display for Level {
             Self::Must => "MUST",
             Self::Should => "SHOULD",
             Self::May => "MAY",
+            Self::Notice => "NOTICE",
         })
     }
 }
@@ -40,6 +43,25 @@ pub enum Contracts {
     V1Beta2,
 }
 
+/// Who reads what a rule is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Reader {
+    /// Core's controllers.
+    Core,
+    /// clusterctl, and all that installs providers as it does.
+    Clusterctl,
+}
+
+impl fmt::Display for Reader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Core => "core",
+            Self::Clusterctl => "clusterctl",
+        })
+    }
+}
+
 /// One rule of the contract.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -54,8 +76,10 @@ pub struct Rule {
     pub statement: &'static str,
     /// How it is checked, in one sentence.
     pub check: &'static str,
-    /// What core does with a provider that breaks it.
+    /// What the reader does with a provider that breaks it.
     pub otherwise: &'static str,
+    /// Who reads what it is about.
+    pub reader: Reader,
     /// The paragraph of the contract.
     pub link: &'static str,
 }

@@ -65,7 +65,8 @@ impl Reference {
         }
         let canonical = canonical(text);
         let (domain, rest) = canonical.split_once('/').unwrap_or(("", &canonical));
-        let (named, digest) = rest.split_once('@').map_or((rest, None), |(rest, digest)| (rest, Some(digest)));
+        let (named, digest) =
+            rest.split_once('@').map_or((rest, None), |(rest, digest)| (rest, Some(digest)));
         let (path, tag) = named.split_once(':').map_or((named, None), |(path, tag)| (path, Some(tag)));
         if path.chars().any(char::is_uppercase) {
             return Err(ReferenceError::UpperCase { name: path.to_owned() });
@@ -129,7 +130,9 @@ fn is_domain(text: &str) -> bool {
     };
     let is_address = |host: &str| {
         let inner = host.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
-        inner.is_some_and(|it| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b':'))
+        inner.is_some_and(|it| {
+            !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b':')
+        })
     };
     let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
     (host.split('.').all(is_label) || is_address(host)) && port.is_none_or(is_port)
@@ -139,7 +142,8 @@ fn is_domain(text: &str) -> bool {
 fn is_path_part(text: &str) -> bool {
     let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let is_separator = |it: &str| matches!(it, "." | "_" | "__") || it.bytes().all(|byte| byte == b'-');
-    let mut separators = text.split(|letter: char| letter.is_ascii() && is_word(letter as u8)).filter(|it| !it.is_empty());
+    let mut separators =
+        text.split(|letter: char| letter.is_ascii() && is_word(letter as u8)).filter(|it| !it.is_empty());
     let has_word_ends = text.bytes().next().is_some_and(is_word) && text.bytes().last().is_some_and(is_word);
     has_word_ends && separators.all(is_separator)
 }
@@ -152,14 +156,14 @@ fn is_tag(text: &str) -> bool {
 }
 
 fn is_digest(text: &str) -> bool {
-    let length = match text.split_once(':') {
+    let (hash, length) = match text.split_once(':') {
         Some(("sha256", hash)) => (hash, 64),
         Some(("sha384", hash)) => (hash, 96),
         Some(("sha512", hash)) => (hash, 128),
         _ => return false,
     };
     let is_hash = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-    length.0.len() == length.1 && length.0.bytes().all(is_hash)
+    hash.len() == length && hash.bytes().all(is_hash)
 }
 
 /// What is replaced in an image; empty parts replace nothing.
@@ -206,7 +210,8 @@ impl Overrides {
 impl Override {
     fn apply(&self, reference: &mut Reference) {
         if !self.repository.is_empty() {
-            reference.repository = self.repository.strip_suffix('/').unwrap_or(&self.repository).to_owned();
+            let repository = self.repository.strip_suffix('/').unwrap_or(&self.repository);
+            repository.clone_into(&mut reference.repository);
         }
         if !self.name.is_empty() {
             reference.name.clone_from(&self.name);

@@ -66,7 +66,9 @@ impl Destination<'_> {
         for annotation in CA_SOURCES {
             let Some(value) = object.annotation(annotation) else { continue };
             let parts = value.as_str().and_then(|it| it.split_once('/'));
-            match parts.filter(|(namespace, name)| !namespace.is_empty() && !name.is_empty() && !name.contains('/')) {
+            match parts
+                .filter(|(namespace, name)| !namespace.is_empty() && !name.is_empty() && !name.contains('/'))
+            {
                 Some((namespace, _)) if self.keeps(namespace) => {}
                 Some((_, name)) => *value = Value::from(format!("{}/{name}", self.target)),
                 None => {
@@ -93,12 +95,17 @@ impl Destination<'_> {
 
     fn redirect_webhooks(&self, object: &mut Object) {
         let webhooks = object.at("webhooks").and_then(Value::as_array_mut);
-        webhooks.into_iter().flatten().for_each(|webhook| self.redirect_service(webhook.get_mut("clientConfig")));
+        webhooks
+            .into_iter()
+            .flatten()
+            .for_each(|webhook| self.redirect_service(webhook.get_mut("clientConfig")));
     }
 
     fn redirect_conversion(&self, object: &mut Object) {
         let Some(conversion) = object.at("spec").and_then(|spec| spec.get_mut("conversion")) else { return };
-        self.redirect_service(conversion.get_mut("webhook").and_then(|webhook| webhook.get_mut("clientConfig")));
+        self.redirect_service(
+            conversion.get_mut("webhook").and_then(|webhook| webhook.get_mut("clientConfig")),
+        );
         self.redirect_service(conversion.get_mut("webhookClientConfig"));
     }
 
@@ -127,13 +134,15 @@ impl Destination<'_> {
         for field in ["dnsNames", "uris"] {
             let outcome = match object.at("spec").and_then(|spec| spec.get_mut(field)) {
                 None | Some(Value::Null) => Ok(()),
-                Some(Value::Array(hosts)) => hosts.iter_mut().enumerate().try_for_each(|(at, host)| match host {
-                    Value::String(host) => {
-                        rename(host);
-                        Ok(())
-                    }
-                    other => Err(Mismatch::at(&format!("spec.{field}[{at}]"), "a string", other)),
-                }),
+                Some(Value::Array(hosts)) => {
+                    hosts.iter_mut().enumerate().try_for_each(|(at, host)| match host {
+                        Value::String(host) => {
+                            rename(host);
+                            Ok(())
+                        }
+                        other => Err(Mismatch::at(&format!("spec.{field}[{at}]"), "a string", other)),
+                    })
+                }
                 Some(other) => Err(Mismatch::at(&format!("spec.{field}"), "a list", other)),
             };
             outcome.map_err(|mismatch| object.error(mismatch.into()))?;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use capstan_api::names::label;
 use serde_json::{Map, Value};
 
 use crate::images::ReferenceError;
@@ -121,7 +122,8 @@ impl Object {
 
     /// An object that is no document of the file.
     pub(crate) fn namespace(document: usize, name: &str) -> Self {
-        let content = serde_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        let content =
+            serde_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         Self {
             document,
             content: if let Value::Object(content) = content { content } else { Map::new() },
@@ -174,6 +176,12 @@ impl Object {
         self.map_at(&["metadata", "labels"])
     }
 
+    /// Whether it was rendered before.
+    pub(crate) fn is_labelled(&self) -> bool {
+        let labels = self.content.get("metadata").and_then(|it| it.get("labels"));
+        labels.is_some_and(|it| it.get(label::CLUSTERCTL).is_some())
+    }
+
     /// The annotation of a name, if there is one.
     pub(crate) fn annotation(&mut self, name: &str) -> Option<&mut Value> {
         self.at("metadata")?.get_mut("annotations")?.get_mut(name)
@@ -209,7 +217,9 @@ impl Object {
     pub(crate) fn normalise(&mut self) -> Result<(), ObjectError> {
         let Some(shape) = Struct::of(&self.group, &self.version, &self.kind) else {
             let found = self.content.get("apiVersion").and_then(Value::as_str).unwrap_or_default().to_owned();
-            return Err(self.error(Problem::Version { found, supported: Struct::versions_of(&self.kind).collect() }));
+            return Err(
+                self.error(Problem::Version { found, supported: Struct::versions_of(&self.kind).collect() })
+            );
         };
         shape.normalise(&mut self.content).map_err(|mismatch| self.error(mismatch.into()))
     }

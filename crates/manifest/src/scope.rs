@@ -37,7 +37,10 @@ const CLUSTER_SCOPED: &[(&str, &[&str])] = &[
     ("resource.k8s.io", &["DeviceClass", "DeviceTaintRule", "ResourceSlice"]),
     ("runtime.cluster.x-k8s.io", &["ExtensionConfig"]),
     ("scheduling.k8s.io", &["PriorityClass"]),
-    ("storage.k8s.io", &["CSIDriver", "CSINode", "StorageClass", "VolumeAttachment", "VolumeAttributesClass"]),
+    (
+        "storage.k8s.io",
+        &["CSIDriver", "CSINode", "StorageClass", "VolumeAttachment", "VolumeAttributesClass"],
+    ),
     ("storagemigration.k8s.io", &["StorageVersionMigration"]),
     ("trust.cert-manager.io", &["Bundle"]),
 ];
@@ -65,7 +68,9 @@ impl Scopes {
 }
 
 fn declared(object: &Object) -> Option<((String, String), bool)> {
-    let spec = object.is("apiextensions.k8s.io", "CustomResourceDefinition").then(|| object.content.get("spec"))??;
+    let spec = object
+        .is("apiextensions.k8s.io", "CustomResourceDefinition")
+        .then(|| object.content.get("spec"))??;
     let text = |value: Option<&Value>| Some(value?.as_str()?.to_owned());
     let kind = text(spec.get("names")?.get("kind"))?;
     Some(((text(spec.get("group"))?, kind), text(spec.get("scope"))? != "Cluster"))

@@ -83,7 +83,7 @@ impl ConfigMaps {
         let place = format!("ConfigMaps in namespace {namespace} that match {selector}");
         let api = Api::<ConfigMap>::namespaced(client, namespace);
         match api.list(&ListParams::default().labels_from(selector)).await {
-            Ok(list) => Self::judge(list.items, &place),
+            Ok(list) => Self::judge(&list.items, &place),
             Err(source) => Err(ConfigMapsError::List { place, source: Box::new(source) }),
         }
     }
@@ -91,13 +91,13 @@ impl ConfigMaps {
     /// Finds the releases among ConfigMaps; the place is what to call all of them in messages.
     ///
     /// One that is no release does not keep the others from being used.
-    pub fn judge(config_maps: Vec<ConfigMap>, place: &str) -> Result<Self, ConfigMapsError> {
+    pub fn judge(config_maps: &[ConfigMap], place: &str) -> Result<Self, ConfigMapsError> {
         let place = place.to_owned();
         if config_maps.is_empty() {
             return Err(ConfigMapsError::None { place });
         }
         let (mut releases, mut skipped): (Vec<Release>, Vec<Skipped>) = (Vec::new(), Vec::new());
-        for config_map in &config_maps {
+        for config_map in config_maps {
             match Release::read(config_map) {
                 Ok(release) => releases.push(release),
                 Err(reason) => skipped.push(Skipped { version: full_name(config_map), reason }),

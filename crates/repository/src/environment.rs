@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    fmt,
     path::{Path, PathBuf},
 };
 
@@ -31,7 +32,7 @@ impl Os {
 }
 
 /// Environment variables, home folder and operating system.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Environment {
     /// The environment variables.
     pub variables: BTreeMap<String, String>,
@@ -39,6 +40,17 @@ pub struct Environment {
     pub home: Option<PathBuf>,
     /// The operating system.
     pub os: Os,
+}
+
+/// Values may be secrets and must not reach a log.
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Environment")
+            .field("variables", &self.variables.keys())
+            .field("home", &self.home)
+            .field("os", &self.os)
+            .finish()
+    }
 }
 
 impl Environment {
@@ -79,6 +91,13 @@ impl Environment {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_are_not_shown() {
+        let variables = [("TOKEN".to_owned(), "secret".to_owned())].into();
+        let shown = format!("{:?}", Environment { variables, ..Environment::default() });
+        assert!(shown.contains("TOKEN") && !shown.contains("secret"), "{shown}");
+    }
 
     #[test]
     fn configuration_is_kept_where_the_system_keeps_it() {

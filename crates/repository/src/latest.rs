@@ -157,6 +157,10 @@ mod tests {
 
     use super::*;
 
+    /// Versions with their series, what is chosen, what is read, and what is skipped.
+    type Case = (&'static [(&'static str, &'static str)], Option<&'static str>, Texts, Texts);
+    type Texts = &'static [&'static str];
+
     /// What is behind a version: its metadata, or nothing.
     type Releases = BTreeMap<String, Result<Metadata, String>>;
 
@@ -194,8 +198,7 @@ mod tests {
 
     #[test]
     fn the_newest_stable_release_that_can_be_used_is_taken() {
-        let cases: &[(&[(&str, &str)], Option<&str>, &[&str], &[&str])] = &[
-            // versions with their series, what is chosen, what is read, what is skipped
+        let cases: &[Case] = &[
             (&[("v1.0.0", "1.0=v1beta2"), ("v1.1.0", "1.1=v1beta2")], Some("v1.1.0"), &["v1.1.0"], &[]),
             (&[("v1.9.0", "1.9=v1beta2"), ("v1.10.0", "1.10=v1beta2")], Some("v1.10.0"), &["v1.10.0"], &[]),
             // Stable before pre-release, and pre-releases where there is nothing else.

@@ -1,12 +1,10 @@
 //! `metadata.yaml`: which contract each release series speaks.
 
 use capstan_api::contract::ContractVersion;
+use capstan_manifest::yaml;
+use serde_json::{Map, Value};
 
-use crate::{
-    value::{Map, Value},
-    version::{NotAVersion, Version},
-    yaml::{self, Duplicates},
-};
+use crate::version::{NotAVersion, Version};
 
 /// The file's name in every release.
 pub const METADATA_FILE: &str = "metadata.yaml";
@@ -96,26 +94,25 @@ fn supported() -> String {
 impl Metadata {
     /// Reads a file; the origin is what to call it in messages.
     pub fn parse(text: &str, origin: &str) -> Result<Self, MetadataError> {
-        // Kubernetes' decoder lets the last of two equal keys win.
-        let value = yaml::read(text, Duplicates::LastWins).map_err(|error| MetadataError::NotYaml {
+        let value = yaml::read_one(text).map_err(|error| MetadataError::NotYaml {
             origin: origin.to_owned(),
             problem: error.to_string(),
         })?;
         let reader = Reader { origin };
-        let Value::Map(object) = value else {
-            return Err(reader.wrong("the file", "a map", value.kind()));
+        let Value::Object(object) = value else {
+            return Err(reader.wrong("the file", "a map", kind(&value)));
         };
         reader.check_text(&object, "apiVersion", API_VERSION)?;
         // Several providers leave the kind out.
-        if !matches!(field(&object, "kind"), None | Some(Value::Null)) {
+        if !matches!(object.get("kind"), None | Some(Value::Null)) {
             reader.check_text(&object, "kind", KIND)?;
         }
-        let series = match field(&object, "releaseSeries") {
+        let series = match object.get("releaseSeries") {
             None | Some(Value::Null) => Vec::new(),
-            Some(Value::List(items)) => {
+            Some(Value::Array(items)) => {
                 items.iter().enumerate().map(|(at, it)| reader.series(at, it)).collect::<Result<_, _>>()?
             }
-            Some(other) => return Err(reader.wrong("releaseSeries", "a list", other.kind())),
+            Some(other) => return Err(reader.wrong("releaseSeries", "a list", kind(other))),
         };
         if series.is_empty() {
             return Err(MetadataError::Empty { origin: origin.to_owned() });
@@ -166,8 +163,16 @@ pub(crate) fn supported_contract(name: &str) -> Option<ContractVersion> {
     ContractVersion::PREFERENCE.into_iter().find(|it| it.as_str() == name)
 }
 
-fn field<'a>(object: &'a Map, name: &str) -> Option<&'a Value> {
-    object.iter().find(|(key, _)| key == name).map(|(_, value)| value)
+/// What to call a value in a message.
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "nothing",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "a map",
+    }
 }
 
 struct Reader<'a> {
@@ -184,34 +189,39 @@ impl Reader<'_> {
         }
     }
 
-    fn check_text(&self, object: &Map, name: &str, expected: &str) -> Result<(), MetadataError> {
-        match field(object, name) {
-            Some(Value::Text(it)) if it == expected => Ok(()),
-            Some(Value::Text(it)) => Err(self.wrong(name, expected, it)),
-            Some(other) => Err(self.wrong(name, expected, other.kind())),
+    fn check_text(
+        &self,
+        object: &Map<String, Value>,
+        name: &str,
+        expected: &str,
+    ) -> Result<(), MetadataError> {
+        match object.get(name) {
+            Some(Value::String(it)) if it == expected => Ok(()),
+            Some(Value::String(it)) => Err(self.wrong(name, expected, it)),
+            Some(other) => Err(self.wrong(name, expected, kind(other))),
             None => Err(self.wrong(name, expected, "missing")),
         }
     }
 
     fn series(&self, at: usize, value: &Value) -> Result<Series, MetadataError> {
         let name = |field: &str| format!("releaseSeries[{at}]{field}");
-        let Value::Map(object) = value else {
-            return Err(self.wrong(&name(""), "a map", value.kind()));
+        let Value::Object(object) = value else {
+            return Err(self.wrong(&name(""), "a map", kind(value)));
         };
-        let contract = match field(object, "contract") {
-            Some(Value::Text(it)) if !it.is_empty() => it.clone(),
-            Some(Value::Text(_)) => return Err(self.wrong(&name(".contract"), "a contract", "empty")),
-            Some(other) => return Err(self.wrong(&name(".contract"), "text", other.kind())),
+        let contract = match object.get("contract") {
+            Some(Value::String(it)) if !it.is_empty() => it.clone(),
+            Some(Value::String(_)) => return Err(self.wrong(&name(".contract"), "a contract", "empty")),
+            Some(other) => return Err(self.wrong(&name(".contract"), "text", kind(other))),
             None => return Err(self.wrong(&name(".contract"), "a contract", "missing")),
         };
         let number = |field_name: &str| {
-            let found = match field(object, field_name) {
+            let found = match object.get(field_name) {
                 None => return Ok(0),
-                Some(Value::Integer(it)) => match i32::try_from(*it) {
-                    Ok(number) if number >= 0 => return Ok(number),
+                Some(Value::Number(it)) => match it.as_i64().map(i32::try_from) {
+                    Some(Ok(number)) if number >= 0 => return Ok(number),
                     _ => it.to_string(),
                 },
-                Some(other) => other.kind().to_owned(),
+                Some(other) => kind(other).to_owned(),
             };
             Err(self.wrong(&name(&format!(".{field_name}")), "a whole number", &found))
         };
@@ -270,6 +280,8 @@ mod tests {
         for (text, problem) in [
             (format!("{head}kind: Metadata\n{series}"), None),
             (format!("{head}{series}"), None),
+            // As in every manifest, the last of two equal keys counts.
+            (format!("apiVersion: v1\n{head}{series}"), None),
             (format!("{head}kind:\n{series}unknown: {{a: b}}\n"), None),
             (format!("{head}releaseSeries: [{{minor: 2, contract: v1beta2, extra: 1}}]\n"), None),
             (
@@ -297,7 +309,7 @@ mod tests {
                 format!("{head}releaseSeries: [{{major: 1, minor: 2}}]\n"),
                 Some("releaseSeries[0].contract must be a contract, but is missing"),
             ),
-            ("a: [\n".to_owned(), Some("here is not YAML: line")),
+            ("a: [\n".to_owned(), Some("here is not YAML: document 1, line 1, column 4")),
             (String::new(), Some("the file must be a map, but is nothing")),
             ("- a\n".to_owned(), Some("the file must be a map, but is a list")),
         ] {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use capstan_api::provider::ProviderType;
+use capstan_api::{admission::rules::is_dns_label, provider::ProviderType};
 
 /// A provider and the place of its releases.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,26 +82,6 @@ impl fmt::Display for ProviderArgument {
     }
 }
 
-/// Whether text is a label by RFC 1123: the name of a namespace, for example.
-pub fn is_dns_label(text: &str) -> bool {
-    let inner = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'-';
-    (1..=63).contains(&text.len())
-        && text.bytes().all(inner)
-        && !text.starts_with('-')
-        && !text.ends_with('-')
-}
-
-/// Whether text is a subdomain by RFC 1123: the name of most objects, for example.
-pub fn is_dns_subdomain(text: &str) -> bool {
-    let part = |it: &str| {
-        !it.is_empty()
-            && it.bytes().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'-')
-            && !it.starts_with('-')
-            && !it.ends_with('-')
-    };
-    text.len() <= 253 && text.split('.').all(part)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,25 +120,6 @@ mod tests {
                 }
                 _ => panic!("{argument}: {parsed:?}"),
             }
-        }
-    }
-
-    #[test]
-    fn subdomains_have_dots_and_labels_do_not() {
-        for (text, label, subdomain) in [
-            ("a", true, true),
-            ("a-b2", true, true),
-            ("a.b", false, true),
-            ("a..b", false, false),
-            (".a", false, false),
-            ("A", false, false),
-            ("", false, false),
-            ("a.-b", false, false),
-            (&"x".repeat(63), true, true),
-            (&"x".repeat(64), false, true),
-            (&"x".repeat(254), false, false),
-        ] {
-            assert_eq!((is_dns_label(text), is_dns_subdomain(text)), (label, subdomain), "{text}");
         }
     }
 }

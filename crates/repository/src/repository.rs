@@ -1,14 +1,12 @@
 //! The releases of one provider: its versions and their files.
 
-use ring::digest;
-
 use crate::{
     CertManager, Config, ConfigError, ConfigMaps, FetchError, Provider,
     latest::{Chosen, Search, Skipped},
     local::LATEST,
     metadata::{METADATA_FILE, Metadata, MetadataError},
     overrides::Overrides,
-    remote::{Http, looks_like_web_page},
+    remote::{Http, Sha256, looks_like_web_page},
     source::{Found, Source},
     version::Version,
 };
@@ -85,7 +83,7 @@ pub enum RepositoryError {
         text: String,
     },
     /// There is no such cluster template or ClusterClass.
-    #[error("{label} {version} has no {what}: there is no file {file}{}", list_available(.available))]
+    #[error("{label} {version} has no {what}: there is no file {file}{}", list_available(.available.as_deref()))]
     NoSuchTemplate {
         /// The provider.
         label: String,
@@ -129,12 +127,15 @@ fn wanted_instead(version: Option<&str>) -> String {
 fn reasons(skipped: &[Skipped]) -> String {
     match skipped {
         [] => ": there are no versions".to_owned(),
-        some => some.iter().map(|it| format!("; {}: {}", it.version, it.reason)).collect(),
+        some => {
+            let each: Vec<_> = some.iter().map(|it| format!("{}: {}", it.version, it.reason)).collect();
+            format!("; {}", each.join("; "))
+        }
     }
 }
 
-fn list_available(names: &Option<Vec<String>>) -> String {
-    match names.as_deref() {
+fn list_available(names: Option<&[String]>) -> String {
+    match names {
         None => String::new(),
         Some([]) => ", and none of the kind".to_owned(),
         Some(names) => format!("; there is {}", names.join(", ")),
@@ -248,7 +249,7 @@ impl Repository {
         while let Some(version) = search.next() {
             let judged = match self.metadata(version.as_str()).await {
                 Ok(metadata) => Ok(metadata),
-                Err(error) if error.speaks_of_the_release() => Err(error.to_string()),
+                Err(error) if self.is_at_fault_alone(&error) => Err(error.to_string()),
                 // A network that fails must not make an old version look like the newest.
                 Err(error) => return Err(error),
             };
@@ -265,6 +266,16 @@ impl Repository {
                 url: self.url.clone(),
                 skipped: with_own(skipped),
             }),
+        }
+    }
+
+    /// Whether the release itself is at fault, so that another one may do.
+    fn is_at_fault_alone(&self, error: &RepositoryError) -> bool {
+        use RepositoryError::{Fetch, Metadata, NotText, WebPage};
+        match error {
+            Fetch { .. } => error.is_not_found() || matches!(self.source, Source::Local(_)),
+            Metadata(_) | WebPage { .. } | NotText { .. } => true,
+            _ => false,
         }
     }
 
@@ -355,25 +366,15 @@ impl Repository {
     async fn file(&self, version: &str, name: &str) -> Result<File, RepositoryError> {
         check_name("version", version)?;
         let replaced = self.overrides.read(&self.label, version, name).await.map_err(|it| self.failed(it))?;
-        let (found, is_override) = match replaced {
-            Some((path, bytes)) => (Found { bytes, origin: path.display().to_string() }, true),
-            None => {
-                let found = self.source.file(version, name, &self.components_file).await;
-                (found.map_err(|source| self.failed(source))?, false)
-            }
-        };
-        File::new(name, found, is_override)
+        if let Some((path, bytes)) = replaced {
+            return File::new(name, Found { bytes, origin: path.display().to_string() }, true);
+        }
+        let found = self.source.file(version, name, &self.components_file).await;
+        File::new(name, found.map_err(|source| self.failed(source))?, false)
     }
 
     fn failed(&self, source: FetchError) -> RepositoryError {
         RepositoryError::Fetch { label: self.label.clone(), source }
-    }
-}
-
-impl RepositoryError {
-    /// Whether the release itself is at fault, so that another one may do.
-    fn speaks_of_the_release(&self) -> bool {
-        self.is_not_found() || matches!(self, Self::Metadata(_) | Self::WebPage { .. } | Self::NotText { .. })
     }
 }
 
@@ -383,16 +384,12 @@ impl File {
         if looks_like_web_page(&bytes) {
             return Err(RepositoryError::WebPage { origin });
         }
-        let sha256 = hex(digest::digest(&digest::SHA256, &bytes).as_ref());
+        let sha256 = Sha256::of(&bytes).to_string();
         match String::from_utf8(bytes) {
             Ok(text) => Ok(Self { name: name.to_owned(), text, origin, sha256, is_override }),
             Err(error) => Err(RepositoryError::NotText { origin, problem: error.utf8_error().to_string() }),
         }
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|it| format!("{it:02x}")).collect()
 }
 
 /// Parts of file names must not lead anywhere else.

@@ -7,19 +7,22 @@ use crate::{
     config_maps::ConfigMaps,
     local::{LATEST, Local},
     metadata::METADATA_FILE,
-    remote::{Http, Remote},
+    remote::{Fetched, Http, Remote},
 };
 
 /// The source of a provider's releases.
 pub(crate) enum Source {
     Local(Local),
     ConfigMaps(ConfigMaps),
-    Remote {
-        remote: Remote,
-        http: Http,
-        /// Type and name, which files begin with in artifacts that hold several providers.
-        prefix: String,
-    },
+    Network(Box<Network>),
+}
+
+/// A source that is asked over the network.
+pub(crate) struct Network {
+    remote: Remote,
+    http: Http,
+    /// Type and name, which files begin with in artifacts that hold several providers.
+    prefix: String,
 }
 
 /// A file's content, and what to call it in messages.
@@ -31,10 +34,11 @@ pub(crate) struct Found {
 impl Source {
     /// Reads the address of a provider; nothing is asked for yet.
     pub(crate) fn parse(url: &str, label: &str, prefix: String, http: &Http) -> Result<Self, FetchError> {
-        match Local::parse(url, label)? {
-            Some(local) => Ok(Self::Local(local)),
-            None => Ok(Self::Remote { remote: Remote::parse(url)?, http: http.clone(), prefix }),
+        if let Some(local) = Local::parse(url, label)? {
+            return Ok(Self::Local(local));
         }
+        let remote = Remote::parse(url)?;
+        Ok(Self::Network(Box::new(Network { remote, http: http.clone(), prefix })))
     }
 
     /// The version that the address names, if it names one.
@@ -42,7 +46,7 @@ impl Source {
         let version = match self {
             Self::Local(it) => Some(it.version()),
             Self::ConfigMaps(_) => None,
-            Self::Remote { remote, .. } => remote.version(),
+            Self::Network(it) => it.remote.version(),
         };
         version.filter(|it| *it != LATEST)
     }
@@ -50,7 +54,10 @@ impl Source {
     /// The version beside which the source has no other.
     pub(crate) fn only_version(&self) -> Option<&str> {
         match self {
-            Self::Remote { remote: Remote::Oci(it), .. } => it.version(),
+            Self::Network(it) => match &it.remote {
+                Remote::Oci(oci) => oci.version(),
+                _ => None,
+            },
             _ => None,
         }
     }
@@ -60,7 +67,7 @@ impl Source {
         match self {
             Self::Local(it) => Some(it.file_name()),
             Self::ConfigMaps(_) => None,
-            Self::Remote { remote, .. } => remote.file_name(),
+            Self::Network(it) => it.remote.file_name(),
         }
     }
 
@@ -69,7 +76,7 @@ impl Source {
         match self {
             Self::Local(it) => it.versions().await,
             Self::ConfigMaps(it) => Ok(it.versions()),
-            Self::Remote { remote, http, .. } => remote.versions(http).await,
+            Self::Network(it) => Box::pin(it.remote.versions(&it.http)).await,
         }
     }
 
@@ -78,7 +85,7 @@ impl Source {
         match self {
             Self::Local(it) => it.files(version).await.map(Some),
             Self::ConfigMaps(_) => Ok(None),
-            Self::Remote { remote, http, .. } => remote.files(http, version).await,
+            Self::Network(it) => Box::pin(it.remote.files(&it.http, version)).await,
         }
     }
 
@@ -105,15 +112,22 @@ impl Source {
                     available: it.versions(),
                 })
             }
-            Self::Remote { remote: Remote::Oci(oci), http, prefix } => {
-                let names = titles(prefix, version, name, components);
-                let fetched = first_of(&names, |it| oci.fetch(http, version, it)).await?;
+            Self::Network(it) => {
+                let fetched = Box::pin(it.fetch(version, name, components)).await?;
                 Ok(Found { bytes: fetched.bytes, origin: fetched.url })
             }
-            Self::Remote { remote, http, .. } => {
-                let fetched = remote.fetch(http, version, name).await?;
-                Ok(Found { bytes: fetched.bytes, origin: fetched.url })
+        }
+    }
+}
+
+impl Network {
+    async fn fetch(&self, version: &str, name: &str, components: &str) -> Result<Fetched, FetchError> {
+        match &self.remote {
+            Remote::Oci(oci) => {
+                let names = titles(&self.prefix, version, name, components);
+                first_of(&names, |it| Box::pin(oci.fetch(&self.http, version, it))).await
             }
+            remote => Box::pin(remote.fetch(&self.http, version, name)).await,
         }
     }
 }

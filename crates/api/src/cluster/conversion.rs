@@ -10,7 +10,6 @@
 //!   [`V1BETA1_DATA`], if there are any.
 
 mod changes;
-mod duration;
 mod mapping;
 
 use serde_json::{Map, Value};

@@ -3,18 +3,21 @@
 pub(crate) mod cobra;
 pub(crate) mod completion;
 pub(crate) mod config;
+mod convert;
 pub(crate) mod generate;
 pub(crate) mod init;
+pub(crate) mod lint;
 
 use std::{path::PathBuf, time::Duration};
 
 use capstan_runtime::options::{ManagerOptions, parse_duration};
-use clap::{
-    ArgAction, ArgGroup, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum,
-};
+use clap::{ArgAction, ArgGroup, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use self::{completion::CompletionArgs, config::ConfigArgs, generate::GenerateArgs, init::InitArgs};
 use crate::program;
+
+pub(crate) use self::convert::ConvertArgs;
+pub(crate) use lint::{Lint, LintArgs, LintFiles};
 
 /// A Cluster API management plane: the CLI, the core provider and a reference infrastructure provider in one binary.
 #[derive(Debug, Parser)]
@@ -87,8 +90,21 @@ pub(crate) enum Command {
     /// fails where a rule is broken that a provider must keep.
     Conformance(ConformanceArgs),
 
+    /// Convert manifests of Cluster API from v1beta1 to v1beta2
+    ///
+    /// Documents of cluster.x-k8s.io/v1beta1 are converted; all others are passed through. Comments are not kept.
+    ///
+    /// Example: capstan convert cluster.yaml -o cluster.yaml
+    Convert(ConvertArgs),
+
     /// Print a script that completes commands, flags, providers, versions and flavors in a shell
     Completion(CompletionArgs),
+
+    /// Check the files of a provider's release as their author wrote them
+    ///
+    /// Each finding names the rule, the file, line and column, what was seen and how to repair it. The command fails
+    /// where a rule is broken that must be kept.
+    Lint(LintArgs),
 
     /// Print the version of this binary
     Version(VersionArgs),

@@ -23,7 +23,11 @@ pub(crate) async fn run(args: ConfigArgs, globals: &Globals, printer: Printer) -
     }
 }
 
-async fn repositories(args: &RepositoriesArgs, globals: &Globals, printer: Printer) -> Result<(), CommandError> {
+async fn repositories(
+    args: &RepositoriesArgs,
+    globals: &Globals,
+    printer: Printer,
+) -> Result<(), CommandError> {
     let providers = Session::open(globals, printer).await?.config.providers()?;
     let value = Value::Array(providers.iter().map(entry).collect());
     printer.data(&output::list(args.output, &value, || table(&providers)))

@@ -124,7 +124,7 @@ fn restart_by(command: String) -> dynamic::Restart {
 }
 
 /// Prints a report, and fails where the provider does.
-fn finish(report: &Report, format: ReportFormat, printer: Printer) -> Result<(), CommandError> {
+pub(super) fn finish(report: &Report, format: ReportFormat, printer: Printer) -> Result<(), CommandError> {
     printer.data(&match format {
         ReportFormat::Table => table::render(report),
         ReportFormat::Json => json::render(report),
@@ -156,7 +156,7 @@ fn check_files(given: &[PathBuf]) -> Result<Report, CommandError> {
 }
 
 /// What a file is called, and what it holds.
-fn read_text(file: &Path) -> Result<(String, String), CommandError> {
+pub(super) fn read_text(file: &Path) -> Result<(String, String), CommandError> {
     let (name, text) = if is_standard_input(file) {
         ("standard input".to_owned(), io::read_to_string(io::stdin()))
     } else {
@@ -166,7 +166,7 @@ fn read_text(file: &Path) -> Result<(String, String), CommandError> {
     Ok((name, text))
 }
 
-fn is_standard_input(path: &Path) -> bool {
+pub(super) fn is_standard_input(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 

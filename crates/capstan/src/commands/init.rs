@@ -51,7 +51,7 @@ async fn list_images(args: &ListImagesArgs, globals: &Globals, printer: Printer)
     for (kind, argument) in wanted(&args.providers, first) {
         images.extend(provider_images(&session, kind, &argument).await?);
     }
-    let as_text = || images.iter().map(|image| format!("{image}\n")).collect();
+    let as_text = || images.iter().fold(String::new(), |text, image| text + image + "\n");
     printer.data(&output::list(args.output, &json!(images), as_text))
 }
 

@@ -3,9 +3,11 @@
 mod completion;
 mod config;
 mod conformance;
+mod convert;
 mod crds;
 mod generate;
 mod init;
+mod lint;
 mod manager;
 mod quickstart;
 pub(crate) mod version;
@@ -28,6 +30,9 @@ pub(crate) async fn run(cli: Cli, printer: Printer) -> Result<(), CommandError> 
         Command::Manager(args) => manager::run(*args).await,
         Command::Crds(args) => crds::run(&args, printer),
         Command::Conformance(args) => conformance::run(args, printer).await,
+        Command::Lint(args) => lint::run(&args, printer),
+
+        Command::Convert(args) => convert::run(&args, printer),
         Command::Version(args) => version::run(&args, printer),
     }
 }

@@ -5,6 +5,7 @@
 
 mod clusterctl;
 mod conformance;
+mod convert;
 mod kubeadm;
 mod local;
 mod management;

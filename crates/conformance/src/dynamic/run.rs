@@ -210,6 +210,6 @@ fn over_all(stage: &Stage, profile: &Profile) -> Vec<Finding> {
         (rules::OWNERSHIP, ownership),
     ];
     let subject = format!("{} (all)", stage.kinds.infra.kind);
-    let finding = |(rule, outcome)| Finding { rule, subject: subject.clone(), outcome };
+    let finding = |(rule, outcome)| Finding::new(rule, subject.clone(), outcome);
     outcomes.into_iter().map(finding).collect()
 }

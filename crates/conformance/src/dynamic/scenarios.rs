@@ -224,7 +224,7 @@ impl Scenario {
 /// Outcomes as findings on a scenario's object.
 pub(crate) fn findings(stage: &Stage, name: &str, outcomes: Outcomes) -> Vec<Finding> {
     let subject = format!("{} {name}", stage.kinds.infra.kind);
-    outcomes.into_iter().map(|(rule, outcome)| Finding { rule, subject: subject.clone(), outcome }).collect()
+    outcomes.into_iter().map(|(rule, outcome)| Finding::new(rule, subject.clone(), outcome)).collect()
 }
 
 /// Creates an InfraCluster and its Cluster, and gives the one to the other; says why if that cannot be done.

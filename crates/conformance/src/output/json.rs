@@ -15,6 +15,7 @@ pub fn render(report: &Report) -> String {
             "passed": counts.passed,
             "failed": counts.failed,
             "warnings": counts.warnings,
+            "notices": counts.notices,
             "notChecked": counts.not_checked,
             "notApplicable": counts.not_applicable,
         },

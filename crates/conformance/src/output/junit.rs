@@ -47,17 +47,25 @@ fn case(finding: &Finding) -> String {
     let mut out = format!(
         "    <testcase classname=\"{}\" name=\"{}\"",
         escape(&finding.subject),
-        escape(&format!("{} {}", rule.id, rule.statement))
+        escape(&format!("{} {}{}", rule.id, rule.statement, at(finding)))
     );
+    if let Some(place) = &finding.place {
+        _ = write!(out, " file=\"{}\" line=\"{}\"", escape(&place.file), place.line);
+    }
     let body = match &finding.outcome {
         Outcome::Passed => None,
         Outcome::Failed { seen, repair } => {
-            let text = format!("{seen}\nrepair: {repair}\notherwise core {}\n{}", rule.otherwise, rule.link);
+            let place = finding.place.as_ref().map(|it| format!("{it}: ")).unwrap_or_default();
+            let text = format!(
+                "{place}{seen}\nrepair: {repair}\notherwise {} {}\n{}",
+                rule.reader, rule.otherwise, rule.link
+            );
             Some(if finding.is_fatal() {
                 let message = escape(seen);
                 format!("<failure type=\"{}\" message=\"{message}\">{}</failure>", rule.level, escape(&text))
             } else {
-                format!("<system-out>{}</system-out>", escape(&format!("warning: {text}")))
+                let word = if finding.is_warning() { "warning" } else { "notice" };
+                format!("<system-out>{}</system-out>", escape(&format!("{word}: {text}")))
             })
         }
         Outcome::NotChecked { why } => {
@@ -73,6 +81,11 @@ fn case(finding: &Finding) -> String {
         Some(body) => _ = write!(out, ">\n      {body}\n    </testcase>"),
     }
     out
+}
+
+/// A rule can be broken at many places, and a test case must have a name of its own.
+fn at(finding: &Finding) -> String {
+    finding.place.as_ref().map(|it| format!(" ({}:{})", it.line, it.column)).unwrap_or_default()
 }
 
 /// Text for elements and attributes. XML has no way to write most control characters.
@@ -116,6 +129,17 @@ mod tests {
         assert_eq!(text.matches("</testcase>").count(), 6, "{text}");
         let alone = text.lines().filter(|it| it.contains("<testcase ") && it.ends_with("/>")).count();
         assert_eq!(alone, 1, "{text}");
+    }
+
+    #[test]
+    fn a_rule_that_is_broken_twice_is_two_cases_with_their_lines() {
+        let text = render(&example::places());
+        assert!(text.contains("(2:3)\" file=\"a.yaml\" line=\"2\">"), "{text}");
+        assert!(text.contains("(7:3)\" file=\"a.yaml\" line=\"7\">"), "{text}");
+        assert!(text.contains("<system-out>warning: a.yaml:7:3: another&#10;repair: repair it"), "{text}");
+        assert!(text.contains("<system-out>notice: a.yaml:9:3: a link"), "{text}");
+        assert!(text.contains("otherwise clusterctl finds"), "{text}");
+        assert_eq!(render(&example::places().strict()).matches("<failure ").count(), 2, "{text}");
     }
 
     #[test]

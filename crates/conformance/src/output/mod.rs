@@ -16,6 +16,8 @@ pub struct Counts {
     pub failed: usize,
     /// Broken rules that should be kept.
     pub warnings: usize,
+    /// Broken rules whose author should know what follows.
+    pub notices: usize,
     /// Rules that could not be checked.
     pub not_checked: usize,
     /// Rules that do not bind.
@@ -30,7 +32,8 @@ impl Counts {
             match finding.outcome {
                 Outcome::Passed => counts.passed += 1,
                 Outcome::Failed { .. } if finding.is_fatal() => counts.failed += 1,
-                Outcome::Failed { .. } => counts.warnings += 1,
+                Outcome::Failed { .. } if finding.is_warning() => counts.warnings += 1,
+                Outcome::Failed { .. } => counts.notices += 1,
                 Outcome::NotChecked { .. } => counts.not_checked += 1,
                 Outcome::NotApplicable { .. } => counts.not_applicable += 1,
             }
@@ -42,15 +45,31 @@ impl Counts {
 #[cfg(test)]
 pub(crate) mod example {
     use crate::{
-        report::{Finding, Outcome, Report},
+        report::{Finding, Outcome, Place, Report},
         rule::Rule,
         rules,
     };
 
+    /// One rule broken at two places, and a notice.
+    pub(crate) fn places() -> Report {
+        let finding = |rule: &'static Rule, line, seen: &str| {
+            let outcome = Outcome::Failed { seen: seen.into(), repair: "repair it".into() };
+            Finding::new(rule, "a.yaml", outcome).at(Some(Place { file: "a.yaml".into(), line, column: 3 }))
+        };
+        Report {
+            about: "a.yaml".into(),
+            notes: Vec::new(),
+            findings: vec![
+                finding(&rules::R5, 2, "one"),
+                finding(&rules::R5, 7, "another"),
+                finding(&rules::R20, 9, "a link"),
+            ],
+        }
+    }
+
     /// One finding of each sort.
     pub(crate) fn report() -> Report {
-        let finding =
-            |rule: &'static Rule, subject: &str, outcome| Finding { rule, subject: subject.into(), outcome };
+        let finding = |rule: &'static Rule, subject: &str, outcome| Finding::new(rule, subject, outcome);
         let failed = |seen: &str, repair: &str| Outcome::Failed { seen: seen.into(), repair: repair.into() };
         let running = || Outcome::NotChecked { why: "it must run".into() };
         Report {
@@ -81,7 +100,8 @@ mod tests {
     fn everything_is_counted_once() {
         let report = example::report();
         let counts = Counts::of(&report);
-        let expected = Counts { passed: 1, failed: 1, warnings: 1, not_checked: 3, not_applicable: 1 };
+        let expected =
+            Counts { passed: 1, failed: 1, warnings: 1, notices: 0, not_checked: 3, not_applicable: 1 };
         assert_eq!(counts, expected);
         assert!(report.is_failed());
     }

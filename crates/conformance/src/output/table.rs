@@ -24,8 +24,9 @@ pub fn render(report: &Report) -> String {
         }
         put("");
         put(group.first().map(|it| it.subject.as_str()).unwrap_or_default());
-        for finding in broken {
-            put(&describe(finding));
+        let broken: Vec<_> = broken.collect();
+        for findings in broken.chunk_by(|a, b| a.rule.id == b.rule.id) {
+            put(&describe(findings));
         }
     }
     let unseen = unseen(&report.findings);
@@ -41,20 +42,28 @@ pub fn render(report: &Report) -> String {
     out
 }
 
-fn describe(finding: &Finding) -> String {
-    let Outcome::Failed { seen, repair } = &finding.outcome else { return String::new() };
-    let rule = finding.rule;
-    let word = if finding.is_fatal() { "FAILED " } else { "WARNING" };
+/// What is broken of one rule, at one place or many.
+fn describe(findings: &[&Finding]) -> String {
+    let Some(first) = findings.first() else { return String::new() };
+    let rule = first.rule;
+    let word = match (first.is_fatal(), first.is_warning()) {
+        (true, _) => "FAILED ",
+        (false, true) => "WARNING",
+        (false, false) => "NOTICE ",
+    };
     let mut out = format!("  {word} {} ({}): {}", rule.id, rule.level, rule.statement);
-    for (name, text) in [
-        ("seen", seen.as_str()),
-        ("repair", repair),
-        ("otherwise", &format!("core {}", rule.otherwise)),
-        ("see", rule.link),
-    ] {
-        // Writing to a String cannot fail.
-        _ = write!(out, "\n    {:<10} {text}", format!("{name}:"));
+    // Writing to a String cannot fail.
+    let mut put = |name: &str, text: &str| _ = write!(out, "\n    {name:<10} {text}");
+    for finding in findings {
+        let Outcome::Failed { seen, repair } = &finding.outcome else { continue };
+        if let Some(place) = &finding.place {
+            put("at:", &place.to_string());
+        }
+        put("seen:", seen);
+        put("repair:", repair);
     }
+    put("otherwise:", &format!("{} {}", rule.reader, rule.otherwise));
+    put("see:", rule.link);
     out
 }
 
@@ -81,8 +90,9 @@ fn summary(report: &Report) -> String {
         (false, 0) => "keeps the contract as far as was checked",
         (false, _) => "keeps the contract as far as was checked, with warnings",
     };
+    let notices = if counts.notices == 0 { String::new() } else { format!(" {} notices,", counts.notices) };
     format!(
-        "{verdict}: {} passed, {} failed, {} warnings, {} not checked, {} not applicable",
+        "{verdict}: {} passed, {} failed, {} warnings,{notices} {} not checked, {} not applicable",
         counts.passed, counts.failed, counts.warnings, counts.not_checked, counts.not_applicable
     )
 }
@@ -119,5 +129,32 @@ Not checked
 does not keep the contract: 1 passed, 1 failed, 1 warnings, 3 not checked, 1 not applicable
 ";
         assert_eq!(render(&example::report()), expected);
+    }
+
+    #[test]
+    fn the_places_of_a_rule_are_told_one_after_the_other() {
+        let expected = "\
+a.yaml
+
+a.yaml
+  WARNING R5 (SHOULD): the components file is named after the provider's type
+    at:        a.yaml:2:3
+    seen:      one
+    repair:    repair it
+    at:        a.yaml:7:3
+    seen:      another
+    repair:    repair it
+    otherwise: clusterctl finds the file only if its configuration names it
+    see:       https://cluster-api.sigs.k8s.io/developer/providers/contracts/clusterctl#naming-conventions
+  NOTICE  R20 (NOTICE): the components have all objects that they refer to
+    at:        a.yaml:9:3
+    seen:      a link
+    repair:    repair it
+    otherwise: clusterctl installs, moves and deletes only what is in the file: the rest is the author's to bring and to document
+    see:       https://cluster-api.sigs.k8s.io/developer/providers/contracts/clusterctl#links-to-external-objects
+
+keeps the contract as far as was checked, with warnings: 0 passed, 0 failed, 2 warnings, 1 notices, 0 not checked, 0 not applicable
+";
+        assert_eq!(render(&example::places()), expected);
     }
 }

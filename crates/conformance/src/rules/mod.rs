@@ -8,6 +8,7 @@ mod control_plane;
 mod infra_cluster;
 mod infra_machine;
 mod infra_machine_pool;
+mod release;
 
 pub use bootstrap_config::*;
 pub use common::*;
@@ -15,10 +16,11 @@ pub use control_plane::*;
 pub use infra_cluster::*;
 pub use infra_machine::*;
 pub use infra_machine_pool::*;
+pub use release::*;
 
 use serde::Serialize;
 
-use crate::rule::{Contracts, Level, Rule};
+use crate::rule::{Contracts, Level, Reader, Rule};
 
 /// The parts that a kind can play in the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -138,7 +140,28 @@ const fn rule(
     otherwise: &'static str,
     link: &'static str,
 ) -> Rule {
-    Rule { id, level, contracts, statement, check, otherwise, link }
+    Rule { id, level, contracts, statement, check, otherwise, reader: Reader::Core, link }
+}
+
+/// A rule for release files, which clusterctl reads.
+const fn release(
+    id: &'static str,
+    level: Level,
+    statement: &'static str,
+    check: &'static str,
+    otherwise: &'static str,
+    link: &'static str,
+) -> Rule {
+    Rule {
+        id,
+        level,
+        contracts: Contracts::All,
+        statement,
+        check,
+        otherwise,
+        reader: Reader::Clusterctl,
+        link,
+    }
 }
 
 #[cfg(test)]

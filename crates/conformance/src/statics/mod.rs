@@ -14,7 +14,9 @@ use capstan_api::{
     names::CORE_GROUP,
 };
 
+pub(crate) use release::Broken;
 pub use release::Origin;
+use serde_json::Value;
 
 use self::{
     crd::Crd,
@@ -101,15 +103,20 @@ pub fn check(about: &str, sources: &[Source], origin: Origin) -> Result<Report, 
         }
         outcomes.sort_by_cached_key(|(rule, _)| rules::position(rule));
         let subject = kind.subject();
-        findings.extend(outcomes.into_iter().map(|(rule, outcome)| Finding {
-            rule,
-            subject: subject.clone(),
-            outcome,
-        }));
+        findings
+            .extend(outcomes.into_iter().map(|(rule, outcome)| Finding::new(rule, subject.clone(), outcome)));
     }
     let release = release::check(sources, &kinds, origin).into_iter();
-    findings.extend(release.map(|(rule, subject, outcome)| Finding { rule, subject, outcome }));
+    findings.extend(release.map(|(rule, subject, outcome)| Finding::new(rule, subject, outcome)));
     Ok(Report { about: about.to_owned(), notes: notes(&kinds, &crds), findings })
+}
+
+/// What is wrong with the metadata.yaml of components, if anything is. `folders` are those that it is in, nearest first.
+pub(crate) fn broken_metadata(metadata: &Value, folders: &[String], components: &[Source]) -> Option<Broken> {
+    // What is wrong with the CRDs themselves has rules of its own.
+    let crds = definitions(components).unwrap_or_default();
+    let kinds: Vec<_> = crds.iter().filter_map(|crd| Some(Kind::new(crd, role::part(crd, &crds)?))).collect();
+    release::broken_series(metadata, folders, &kinds)
 }
 
 /// A rule of a contract that core does not speak with a kind does not bind it.

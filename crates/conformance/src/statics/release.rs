@@ -176,13 +176,38 @@ fn series(metadata: &[&Source], kinds: &[Kind<'_>], origin: Origin) -> Outcome {
 }
 
 fn one_series(metadata: &Source, kinds: &[Kind<'_>]) -> Outcome {
-    let (file, object) = (&metadata.file, &metadata.object);
+    let file = &metadata.file;
+    let folders: Vec<_> = file.rsplit(['/', '\\']).skip(1).collect();
+    match broken_series(&metadata.object, &folders, kinds) {
+        None => Outcome::Passed,
+        Some(it) => failed(format!("{file}: {}", it.seen), it.repair),
+    }
+}
+
+/// What is wrong with a metadata.yaml, and where in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Broken {
+    pub(crate) pointer: String,
+    pub(crate) seen: String,
+    pub(crate) repair: String,
+}
+
+/// Checks a metadata.yaml. `folders` are those that it is in, nearest first: releases are laid out in folders that are
+/// named after their version.
+pub(super) fn broken_series(
+    object: &Value,
+    folders: &[impl AsRef<str>],
+    kinds: &[Kind<'_>],
+) -> Option<Broken> {
+    let broken = |pointer: &str, seen: String, repair: &str| {
+        Some(Broken { pointer: pointer.to_owned(), seen, repair: repair.to_owned() })
+    };
     if object["apiVersion"] != METADATA_VERSION {
-        let seen = format!("{file}: apiVersion is {}", object["apiVersion"]);
-        return failed(seen, format!("set apiVersion to {METADATA_VERSION}"));
+        let seen = format!("apiVersion is {}", object["apiVersion"]);
+        return broken("/apiVersion", seen, &format!("set apiVersion to {METADATA_VERSION}"));
     }
     if !matches!(object["kind"].as_str(), None | Some("Metadata" | "")) {
-        return failed(format!("{file}: kind is {}", object["kind"]), "set kind to Metadata");
+        return broken("/kind", format!("kind is {}", object["kind"]), "set kind to Metadata");
     }
     let read = |it: &Value| {
         let number = |name: &str| it[name].as_u64();
@@ -190,41 +215,41 @@ fn one_series(metadata: &Source, kinds: &[Kind<'_>]) -> Outcome {
     };
     let entries = object["releaseSeries"].as_array().map(Vec::as_slice).unwrap_or_default();
     let mut list = Vec::new();
-    for entry in entries {
-        let Some(series) = read(entry) else {
-            return failed(
-                format!("{file}: {entry} in releaseSeries is not {{major, minor, contract}}"),
+    for (index, entry) in entries.iter().enumerate() {
+        let pointer = format!("/releaseSeries/{index}");
+        let Some((series, contract)) = read(entry) else {
+            return broken(
+                &pointer,
+                format!("{entry} in releaseSeries is not {{major, minor, contract}}"),
                 "give each series a major and a minor number and a contract",
             );
         };
-        list.push(series);
+        list.push((series, contract, pointer));
     }
-    // Releases are laid out in folders that are named after their version.
-    let version = file.rsplit(['/', '\\']).skip(1).find_map(|it| Some((it, major_minor(it)?)));
+    let version = folders.iter().find_map(|it| Some((it.as_ref(), major_minor(it.as_ref())?)));
     let found = match version {
-        Some((_, version)) => list.iter().find(|(series, _)| *series == version),
-        None => list.iter().max_by_key(|(series, _)| *series),
+        Some((_, version)) => list.iter().find(|(series, _, _)| *series == version),
+        None => list.iter().max_by_key(|(series, _, _)| *series),
     };
-    let Some(((major, minor), contract)) = found else {
+    let Some(((major, minor), contract, pointer)) = found else {
         let release = version.map_or("any release", |(name, _)| name);
-        return failed(
-            format!("{file}: releaseSeries has nothing for {release}"),
+        return broken(
+            "/releaseSeries",
+            format!("releaseSeries has nothing for {release}"),
             "add {major, minor, contract} for the release to releaseSeries",
         );
     };
     let label = format!("{}{contract}", label::CONTRACT_PREFIX);
     // A missing contract label has a rule of its own.
-    let unlabelled = kinds
-        .iter()
-        .find(|it| matches!(it.picked, super::kind::Picked::View(_)) && !it.crd.labels.contains_key(&label));
-    match unlabelled {
-        None => Outcome::Passed,
-        Some(kind) => failed(
-            format!(
-                "{file}: series {major}.{minor} has contract {contract}, but {} ({}) has no label {label}",
-                kind.crd.name, kind.crd.file
-            ),
-            "give the series the contract that the CRDs are labelled with, or the CRDs the label",
+    let unlabelled = kinds.iter().find(|it| {
+        matches!(it.picked, super::kind::Picked::View(_)) && !it.crd.labels.contains_key(&label)
+    })?;
+    broken(
+        &format!("{pointer}/contract"),
+        format!(
+            "series {major}.{minor} has contract {contract}, but {} ({}) has no label {label}",
+            unlabelled.crd.name, unlabelled.crd.file
         ),
-    }
+        "give the series the contract that the CRDs are labelled with, or the CRDs the label",
+    )
 }

@@ -89,7 +89,9 @@ pub enum ComponentsError {
         second: Box<ObjectId>,
     },
     /// The target is the namespace of shared objects.
-    #[error("components cannot go to namespace {SHARED_NAMESPACE}, which is for what instances of a provider share")]
+    #[error(
+        "components cannot go to namespace {SHARED_NAMESPACE}, which is for what instances of a provider share"
+    )]
     SharedTarget,
     /// No container takes the namespace to watch.
     #[error("cannot watch only namespace {namespace}: no Deployment has a container named \"manager\"")]
@@ -151,17 +153,24 @@ pub fn render(documents: Vec<Value>, options: &Options<'_>) -> Result<Components
         let own = objects.iter_mut().zip(&is_shared).filter(|(_, is_shared)| !**is_shared);
         watching::restrict(own.map(|(object, _)| object), namespace)?;
     }
+    let is_in_order = objects.iter().all(Object::is_labelled);
     objects.iter_mut().try_for_each(|object| add_labels(object, options.label))?;
 
-    let (is_shared, objects) = in_order(objects.into_iter().zip(is_shared)).unzip();
+    let (is_shared, objects) = in_order(objects.into_iter().zip(is_shared), is_in_order).unzip();
     Ok(Components { target_namespace: target, images, objects, is_shared })
 }
 
 /// The images that a file's Deployments and DaemonSets need, after overrides.
-pub fn images(documents: &[Value], overrides: &Overrides, label: &str) -> Result<Vec<String>, ComponentsError> {
-    let is_workload = |value: &Value| value.get("kind").and_then(Value::as_str).is_some_and(workloads::is_workload);
+pub fn images(
+    documents: &[Value],
+    overrides: &Overrides,
+    label: &str,
+) -> Result<Vec<String>, ComponentsError> {
+    let is_workload =
+        |value: &Value| value.get("kind").and_then(Value::as_str).is_some_and(workloads::is_workload);
     // Documents keep their places, for errors.
-    let workloads = documents.iter().map(|value| if is_workload(value) { value.clone() } else { Value::Null });
+    let workloads =
+        documents.iter().map(|value| if is_workload(value) { value.clone() } else { Value::Null });
     Ok(workloads::replace_images(&mut objects::read(workloads.collect())?, overrides, label)?)
 }
 
@@ -170,11 +179,15 @@ fn target_namespace(objects: &mut Vec<Object>, wanted: Option<&str>) -> Result<S
     let mut own = objects.iter().filter(|it| it.is_namespace() && it.name() != SHARED_NAMESPACE);
     let first = own.next();
     if let (Some(first), Some(second)) = (first, own.next()) {
-        return Err(ComponentsError::TwoNamespaces { first: Box::new(first.id()), second: Box::new(second.id()) });
+        return Err(ComponentsError::TwoNamespaces {
+            first: Box::new(first.id()),
+            second: Box::new(second.id()),
+        });
     }
     let default = first.map(Object::name);
     let is_named = |name: &&str| !name.is_empty();
-    let target = wanted.filter(is_named).or(default.filter(is_named)).ok_or(ComponentsError::NoTargetNamespace)?;
+    let target =
+        wanted.filter(is_named).or(default.filter(is_named)).ok_or(ComponentsError::NoTargetNamespace)?;
     if target == SHARED_NAMESPACE {
         return Err(ComponentsError::SharedTarget);
     }
@@ -209,11 +222,18 @@ fn add_labels(object: &mut Object, provider: &str) -> Result<(), ObjectError> {
 
 /// Namespaces first, then what cert-manager turns into certificates before anything waits for them.
 ///
-/// The latter come in reverse, which has no meaning but is what clusterctl's sort amounts to.
-fn in_order(objects: impl Iterator<Item = (Object, bool)>) -> impl Iterator<Item = (bool, Value)> {
+/// The latter come in reverse, which has no meaning but is what clusterctl's sort amounts to. What was rendered before
+/// keeps its order, so that rendering twice is the same as rendering once.
+fn in_order(
+    objects: impl Iterator<Item = (Object, bool)>,
+    is_in_order: bool,
+) -> impl Iterator<Item = (bool, Value)> {
     let (namespaces, others): (Vec<_>, Vec<_>) = objects.partition(|(object, _)| object.is_namespace());
-    let (certificates, others): (Vec<_>, Vec<_>) =
+    let (mut certificates, others): (Vec<_>, Vec<_>) =
         others.into_iter().partition(|(object, _)| object.group() == "cert-manager.io");
-    let ordered = namespaces.into_iter().chain(certificates.into_iter().rev()).chain(others);
+    if !is_in_order {
+        certificates.reverse();
+    }
+    let ordered = namespaces.into_iter().chain(certificates).chain(others);
     ordered.map(|(object, is_shared)| (is_shared, Value::Object(object.content)))
 }

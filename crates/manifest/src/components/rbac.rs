@@ -10,7 +10,8 @@ use crate::objects::Object;
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 /// Kinds that are renamed, with their names in rules.
-const KINDS: [(&str, &str); 2] = [("ClusterRole", "clusterroles"), ("ClusterRoleBinding", "clusterrolebindings")];
+const KINDS: [(&str, &str); 2] =
+    [("ClusterRole", "clusterroles"), ("ClusterRoleBinding", "clusterrolebindings")];
 
 /// New names by old ones, for each kind.
 type Renamed = HashMap<&'static str, HashMap<String, String>>;
@@ -92,18 +93,12 @@ fn redirect_rule(rule: &mut Value, renamed: &Renamed) {
     let Some(names) = rule.get_mut("resourceNames").and_then(Value::as_array_mut) else { return };
     let mut changed: Vec<Value> = Vec::with_capacity(names.len());
     for name in names.drain(..) {
-        let new_names: HashSet<&String> =
-            covered.iter().filter_map(|names| names.get(name.as_str()?)).collect();
-        let is_renamed_everywhere = covered.iter().all(|names| name.as_str().is_some_and(|it| names.contains_key(it)));
-        if new_names.is_empty() || speaks_of_others || !is_renamed_everywhere {
+        let new: Vec<Option<&String>> = covered.iter().map(|names| names.get(name.as_str()?)).collect();
+        let replacement = new.iter().flatten().next().map(|new| Value::from(new.as_str()));
+        if replacement.is_none() || speaks_of_others || new.contains(&None) {
             changed.push(name);
         }
-        for new in new_names {
-            let new = Value::from(new.as_str());
-            if !changed.contains(&new) {
-                changed.push(new);
-            }
-        }
+        changed.extend(replacement);
     }
     *names = changed;
 }

@@ -34,7 +34,8 @@ fn tell(container: &mut Map<String, Value>, namespace: &str) {
             is_replaced |= replace(words, &flag);
         }
     }
-    if !is_replaced && let Some(args) = container.entry("args").or_insert_with(|| Value::Array(Vec::new())).as_array_mut()
+    if !is_replaced
+        && let Some(args) = container.entry("args").or_insert_with(|| Value::Array(Vec::new())).as_array_mut()
     {
         args.push(flag);
     }

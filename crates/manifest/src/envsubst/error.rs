@@ -163,12 +163,19 @@ pub struct MissingVariables {
     pub variables: Vec<Variable>,
 }
 
+impl MissingVariables {
+    /// Each variable with its places.
+    pub fn to_lines(&self) -> Vec<String> {
+        self.variables.iter().map(tell_places).collect()
+    }
+}
+
 /// As many places of a variable as a message tells.
 const PLACES_TOLD: usize = 3;
 
 impl fmt::Display for MissingVariables {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let variables: Vec<String> = self.variables.iter().map(tell_places).collect();
+        let variables = self.to_lines();
         let noun = if variables.len() == 1 { "variable" } else { "variables" };
         write!(out, "no value is set for the {noun} {}", variables.join(", "))
     }

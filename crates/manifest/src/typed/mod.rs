@@ -4,8 +4,9 @@
 //! without `omitempty`, drops empty values of fields with it, and writes quantities, times and bytes in one
 //! canonical form. Users compare files byte by byte, so ours come out the same way.
 //!
-//! Two differences are meant: fields that the structs do not know are kept, and numbers that do not fit are an
-//! error where Go cuts them off silently.
+//! Some differences are meant: fields that the structs do not know are kept; numbers that do not fit and `items` that
+//! are no schema are errors, where Go cuts off the one and drops the other; `items: []` is left out, where Go writes
+//! null; and quantities beyond `E` keep their size.
 
 mod quantity;
 mod shape;
@@ -98,9 +99,7 @@ fn fit_fields(table: &Table, index: usize, object: &mut Map<String, Value>) -> R
     outcome?;
     for field in fields.always_written() {
         if !object.contains_key(field.name) {
-            let mut zero = Value::Null;
-            fit(table, &field.shape, &mut zero).map_err(|it| it.under(format_args!("{}", field.name)))?;
-            object.insert(field.name.to_owned(), zero);
+            object.insert(field.name.to_owned(), zero(table, &field.shape)?);
         }
     }
     Ok(())
@@ -109,24 +108,12 @@ fn fit_fields(table: &Table, index: usize, object: &mut Map<String, Value>) -> R
 /// Brings a value into shape; null becomes the zero value.
 fn fit(table: &Table, shape: &Shape, value: &mut Value) -> Result<(), Mismatch> {
     match (shape, &mut *value) {
+        (_, Value::Null) => *value = zero(table, shape)?,
         (Shape::Json, _)
-        | (Shape::Pointer(_) | Shape::List(_) | Shape::Map(_) | Shape::Bytes | Shape::Time, Value::Null)
-        | (Shape::OneOrMany(_) | Shape::OneOrNames(_), Value::Null)
-        | (Shape::Text, Value::String(_))
+        | (Shape::Text | Shape::IntOrString, Value::String(_))
         | (Shape::Bool | Shape::OneOrBool(_), Value::Bool(_))
         | (Shape::Float, Value::Number(_)) => {}
 
-        (Shape::Text, Value::Null) => *value = Value::String(String::new()),
-        (Shape::Bool | Shape::OneOrBool(_), Value::Null) => *value = Value::Bool(false),
-        (Shape::Int32 | Shape::Int64 | Shape::Float | Shape::IntOrString, Value::Null) => *value = Value::from(0),
-        (Shape::Quantity, Value::Null) => *value = Value::from("0"),
-        (Shape::Struct(index), Value::Null) => {
-            let mut object = Map::new();
-            fit_fields(table, *index, &mut object)?;
-            *value = Value::Object(object);
-        }
-
-        (Shape::IntOrString, Value::String(_)) => {}
         (Shape::Int32 | Shape::IntOrString, Value::Number(number)) => {
             let fitting = whole(number).filter(|whole| i32::try_from(*whole).is_ok());
             *value = Value::from(fitting.ok_or_else(|| mismatch(shape, value))?);
@@ -156,7 +143,10 @@ fn fit(table: &Table, shape: &Shape, value: &mut Value) -> Result<(), Mismatch> 
             }
         }
         (
-            Shape::Struct(index) | Shape::OneOrBool(index) | Shape::OneOrMany(index) | Shape::OneOrNames(index),
+            Shape::Struct(index)
+            | Shape::OneOrBool(index)
+            | Shape::OneOrMany(index)
+            | Shape::OneOrNames(index),
             Value::Object(object),
         ) => fit_fields(table, *index, object)?,
         (Shape::OneOrMany(_) | Shape::OneOrNames(_), Value::Array(items)) if items.is_empty() => {
@@ -168,6 +158,22 @@ fn fit(table: &Table, shape: &Shape, value: &mut Value) -> Result<(), Mismatch> 
         _ => return Err(mismatch(shape, value)),
     }
     Ok(())
+}
+
+/// The value of a field that is not set.
+fn zero(table: &Table, shape: &Shape) -> Result<Value, Mismatch> {
+    Ok(match shape {
+        Shape::Text => Value::from(""),
+        Shape::Bool | Shape::OneOrBool(_) => Value::from(false),
+        Shape::Int32 | Shape::Int64 | Shape::Float | Shape::IntOrString => Value::from(0),
+        Shape::Quantity => Value::from("0"),
+        Shape::Struct(index) => {
+            let mut object = Map::new();
+            fit_fields(table, *index, &mut object)?;
+            Value::Object(object)
+        }
+        _ => Value::Null,
+    })
 }
 
 fn fit_items(table: &Table, shape: &Shape, items: &mut [Value]) -> Result<(), Mismatch> {
@@ -201,7 +207,10 @@ fn is_empty(shape: &Shape, value: &Value) -> bool {
 }
 
 /// A number that is whole, as Go converts floats.
-#[allow(clippy::cast_possible_truncation, reason = "the range is checked; whole floats in it convert exactly")]
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "the range is checked; whole floats in it convert exactly"
+)]
 fn whole(number: &Number) -> Option<i64> {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     number.as_i64().or_else(|| {

@@ -73,7 +73,8 @@ impl<'a> Parts<'a> {
                 self.fraction.is_empty() && fits && is_odd_enough
             }
             Suffix::Decimal(power) | Suffix::Exponent(power) => {
-                let scale = i32::try_from(self.fraction.len()).ok().and_then(|places| power.checked_sub(places));
+                let scale =
+                    i32::try_from(self.fraction.len()).ok().and_then(|places| power.checked_sub(places));
                 let ends_in_thousands = {
                     let (in_whole, in_fraction) = (self.whole.as_bytes(), self.fraction.as_bytes());
                     let last = in_whole.iter().chain(in_fraction).rev().take(3);
@@ -180,19 +181,24 @@ impl Amount {
         self.trim();
     }
 
-    /// As a whole number that 63 bits hold, at most the largest one; nothing for fractions.
-    fn capped(&self) -> Option<u64> {
-        let zeros = u32::try_from(self.exponent).ok()?;
-        let whole = self.digits.iter().rev().try_fold(0_u64, |sum, digit| {
-            sum.checked_mul(10)?.checked_add(u64::from(*digit))
-        });
-        let whole = whole.and_then(|whole| whole.checked_mul(10_u64.checked_pow(zeros)?));
-        Some(whole.unwrap_or(u64::MAX).min(i64::MAX.unsigned_abs()))
-    }
-
-    /// In powers of 1024; nothing for fractions and for what is less than 1024.
+    /// In powers of 1024, at most what 63 bits hold; nothing for other fractions and for what is less than 1024.
     fn in_binary(&self) -> Option<String> {
-        let mut amount = self.capped().filter(|amount| *amount >= 1024)?;
+        const MOST: u64 = i64::MAX.unsigned_abs();
+        let places = usize::try_from(self.exponent.saturating_neg()).unwrap_or_default();
+        let zeros = u32::try_from(self.exponent).unwrap_or_default();
+        let whole = self
+            .digits
+            .iter()
+            .skip(places)
+            .rev()
+            .try_fold(0_u64, |sum, digit| sum.checked_mul(10)?.checked_add(u64::from(*digit)));
+        let whole =
+            whole.and_then(|whole| whole.checked_mul(10_u64.checked_pow(zeros)?)).filter(|it| *it < MOST);
+        let mut amount = match whole {
+            Some(whole) if places > 0 || whole < 1024 => return None,
+            Some(whole) => whole,
+            None => MOST,
+        };
         let mut suffix = "";
         for next in BINARY {
             if amount % 1024 != 0 {

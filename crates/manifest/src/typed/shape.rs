@@ -165,7 +165,8 @@ impl Table {
 
     fn parse(text: &'static str) -> Self {
         let is_name = |line: &&str| !line.starts_with(' ');
-        let indices: HashMap<_, _> = text.lines().filter(is_name).enumerate().map(|(at, name)| (name, at)).collect();
+        let indices: HashMap<_, _> =
+            text.lines().filter(is_name).enumerate().map(|(at, name)| (name, at)).collect();
         let mut structs: Vec<Vec<Field>> = Vec::with_capacity(indices.len());
         for line in text.lines() {
             match (line.strip_prefix("  "), structs.last_mut()) {

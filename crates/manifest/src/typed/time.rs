@@ -9,7 +9,8 @@ pub(super) fn in_utc(text: &str) -> Option<String> {
     let (clock, zone) = rest.split_at_checked(zone_at)?;
     let (clock, fraction) = clock.split_once(['.', ',']).unwrap_or((clock, "0"));
     let mut clock = clock.split(':');
-    let (hour, minute, second) = (number(clock.next()?, 2)?, number(clock.next()?, 2)?, number(clock.next()?, 2)?);
+    let (hour, minute, second) =
+        (number(clock.next()?, 2)?, number(clock.next()?, 2)?, number(clock.next()?, 2)?);
     let is_digits = !fraction.is_empty() && fraction.bytes().all(|letter| letter.is_ascii_digit());
     let is_in_range = (1..=12).contains(&month)
         && (1..=days_of(year, month)).contains(&day)

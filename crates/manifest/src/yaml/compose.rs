@@ -350,7 +350,9 @@ fn is_indented_by_tab(text: &str, at: Marker) -> bool {
     let before = at.byte_offset().and_then(|offset| text.get(..offset)).unwrap_or_default();
     let content = before.trim_end_matches([' ', '\t']);
     let blanks = before.get(content.len()..).unwrap_or_default();
-    blanks.contains('\t') && (content.is_empty() || content.ends_with(['\n', '\r', '-', '?']))
+    let is_begin = |text: &str| text.is_empty() || text.ends_with(['\n', '\r', ' ', '\t']);
+    let is_behind_sign = || content.strip_suffix(['-', '?']).is_some_and(is_begin);
+    blanks.contains('\t') && (is_begin(content) || is_behind_sign())
 }
 
 /// Merges a map, or a list of maps of which the first wins, over what is there already.

@@ -26,7 +26,9 @@ struct Patch {
 }
 
 /// A hostile text may need more patches than anybody wants to wait for.
-const PATIENCE: usize = 64 << 20;
+const PATIENCE: usize = 16 << 20;
+/// How much faster text is moved than read, about.
+const MOVES_PER_READ: usize = 32;
 
 impl<'text> Source<'text> {
     pub(super) const fn new(text: Cow<'text, str>, lines_before: usize) -> Self {
@@ -73,7 +75,9 @@ impl<'text> Source<'text> {
         let Some((at, column, width)) = self.missing_spaces(error, indent) else {
             return false;
         };
-        let Some(patience) = self.patience.checked_sub(self.text.len()) else {
+        // What was read in vain is read again, and what is behind it is moved.
+        let cost = at + (self.text.len() - at) / MOVES_PER_READ;
+        let Some(patience) = self.patience.checked_sub(cost) else {
             return false;
         };
         self.patience = patience;
@@ -88,8 +92,10 @@ impl<'text> Source<'text> {
         let offset = marker.byte_offset()?;
         let rest = self.text.get(offset..)?;
         match error.kind() {
-            // The further lines of a quoted text may begin anywhere.
-            ErrorKind::InvalidQuotedScalarIndent | ErrorKind::TabInIndentation => {
+            // The further lines of quoted text and of what is in brackets may begin anywhere, and with tabs.
+            ErrorKind::InvalidQuotedScalarIndent
+            | ErrorKind::TabInIndentation
+            | ErrorKind::TabInBlockIndentation => {
                 let line = self.text.get(..offset)?.rfind(['\n', '\r']).map_or(0, |before| before + 1);
                 Some((line, 0, indent))
             }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use super::value::Value;
 use super::{ConfigError, fields::Fields, variables::Variables};
-use crate::value::Value;
 
 pub(super) const KEY: &str = "cert-manager";
 const DEFAULT_VERSION: &str = "v1.21.1";
@@ -30,7 +30,7 @@ impl CertManager {
 
 pub(super) fn read(variables: &Variables) -> Result<(CertManager, Vec<String>), ConfigError> {
     super::refuse_environment(variables, KEY)?;
-    let mut fields = Fields::of(variables.from_file(KEY).unwrap_or(&Value::Null), KEY)?;
+    let mut fields = Fields::of(variables.in_file(KEY).unwrap_or(&Value::Null), KEY)?;
     let mut warnings = Vec::new();
     let url = match fields.text("url")? {
         Some(url) => super::expand_setting(&url, "cert-manager.url", variables)?,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::value::{Map, Value};
+use super::value::{Map, Value};
 
 /// Reads the lines. `$NAME` and `${NAME}` outside of single quotes stand for what the environment, or else an
 /// earlier line, has under that name.

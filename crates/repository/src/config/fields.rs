@@ -1,7 +1,7 @@
 //! Fields of a setting, whose names are the same in every case.
 
 use super::ConfigError;
-use crate::value::{Map, Value};
+use super::value::{Map, Value};
 
 /// The fields of one setting, and which of them were asked for.
 pub(super) struct Fields<'a> {

@@ -6,10 +6,10 @@ use url::Url;
 
 use super::{ConfigError, dotenv};
 use crate::{
+    config::value::{Map, Value},
+    config::yaml,
     environment::Environment,
     remote::{Get, Http, looks_like_web_page},
-    value::{Map, Value},
-    yaml::{self, Duplicates},
 };
 
 const NAME: &str = "clusterctl";
@@ -127,7 +127,7 @@ pub(super) fn decode(file: &File, environment: &Environment) -> Result<Map, Conf
     let File { origin, format, text } = file;
     let malformed = |problem: String| ConfigError::Malformed { origin: origin.clone(), problem };
     let value = match format {
-        Format::Yaml => yaml::read(text, Duplicates::Refuse).map_err(|it| malformed(it.to_string()))?,
+        Format::Yaml => yaml::read(text).map_err(|it| malformed(it.to_string()))?,
         // Files with a byte order mark come from Windows.
         Format::Json => serde_json::from_str::<serde_json::Value>(text.trim_start_matches('\u{feff}'))
             .map_err(|it| malformed(it.to_string()))?

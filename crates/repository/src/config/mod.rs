@@ -7,34 +7,45 @@ mod fields;
 mod file;
 mod images;
 mod providers;
+pub(crate) mod value;
 mod variables;
+mod yaml;
 
 use std::{
-    collections::BTreeMap,
+    fmt,
     path::{Path, PathBuf},
 };
 
 use capstan_api::provider::ProviderType;
-use capstan_manifest::envsubst::expand;
+use capstan_manifest::{envsubst::expand, images::Overrides as ImageOverrides};
 
 pub use cert_manager::CertManager;
 pub use file::Format;
-pub use images::ImageOverride;
 
 use crate::{
-    FetchError, environment::Environment, overrides::Overrides, provider::Provider, remote::Http,
-    value::Value,
+    FetchError, config::value::Value, environment::Environment, overrides::Overrides, provider::Provider,
+    remote::Http,
 };
 use variables::{Variables, environment_name};
 
 const OVERRIDES_FOLDER: &str = "overridesFolder";
 
 /// What the configuration file, the environment and flags say.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Config {
     variables: Variables,
     origin: Option<String>,
     warnings: Vec<String>,
+}
+
+/// Values may be secrets and must not reach a log.
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Config")
+            .field("origin", &self.origin)
+            .field("warnings", &self.warnings)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A configuration that cannot be used.
@@ -201,7 +212,7 @@ impl Config {
         Ok(Self::new(entries, Some(file.origin.clone()), environment))
     }
 
-    fn new(entries: crate::value::Map, origin: Option<String>, environment: &Environment) -> Self {
+    fn new(entries: value::Map, origin: Option<String>, environment: &Environment) -> Self {
         let (variables, mut warnings) = Variables::new(entries, environment.clone());
         let settings = [providers::KEY, images::KEY, cert_manager::KEY];
         warnings.extend(variables.composite_keys(&settings));
@@ -246,7 +257,7 @@ impl Config {
     }
 
     /// What replaces parts of images' names: by `all`, component, or `component/image`.
-    pub fn images(&self) -> Result<BTreeMap<String, ImageOverride>, ConfigError> {
+    pub fn images(&self) -> Result<ImageOverrides, ConfigError> {
         images::read(&self.variables).map(|it| it.0)
     }
 

@@ -1,12 +1,9 @@
 //! The list of providers: those that are built in, and those of the configuration file.
 
-use capstan_api::{names::CORE_PROVIDER, provider::ProviderType};
+use capstan_api::{admission::rules::is_dns_subdomain, names::CORE_PROVIDER, provider::ProviderType};
 
 use super::{ConfigError, built_in, fields::Fields, variables::Variables};
-use crate::{
-    provider::{Provider, is_dns_subdomain},
-    value::Value,
-};
+use crate::{config::value::Value, provider::Provider};
 
 pub(super) const KEY: &str = "providers";
 
@@ -17,7 +14,7 @@ pub(super) fn read(variables: &Variables) -> Result<(Vec<Provider>, Vec<String>)
     let mut warnings = Vec::new();
     // An empty variable hides the file's providers; that is of use where a file is shared.
     if variables.environment.get(&super::variables::environment_name(KEY)) == Some("") {
-        if variables.from_file(KEY).is_some() {
+        if variables.in_file(KEY).is_some() {
             warnings.push(
                 "the environment variable PROVIDERS is empty: the providers of the configuration file do not count"
                     .to_owned(),
@@ -54,7 +51,7 @@ pub(super) fn read(variables: &Variables) -> Result<(Vec<Provider>, Vec<String>)
 
 /// A list, or a single entry without one.
 fn entries(variables: &Variables) -> Result<&[Value], ConfigError> {
-    match variables.from_file(KEY) {
+    match variables.in_file(KEY) {
         None | Some(Value::Null) => Ok(&[]),
         Some(Value::Text(it)) if it.is_empty() => Ok(&[]),
         Some(Value::List(items)) => Ok(items),

@@ -156,7 +156,7 @@ fn users_replace_and_add_providers() {
         (format!("providers: [{}]", mine("my.own")), "my.own", "/r/my.own", 65),
         (format!("providers: {}", mine("mine")), "mine", "/r/mine", 65),
         (format!("PROVIDERS: [{}]", mine("mine")), "mine", "/r/mine", 65),
-        (format!("providers: [{{NAME: mine, Type: InfrastructureProvider, Url: /x}}]"), "mine", "/x", 65),
+        ("providers: [{NAME: mine, Type: InfrastructureProvider, Url: /x}]".to_owned(), "mine", "/x", 65),
         (format!("providers: [{{name: 123, {INFRASTRUCTURE}, url: /x}}]"), "123", "/x", 65),
         (
             format!("providers: [{}, {{name: mine, {INFRASTRUCTURE}, url: /second}}]", mine("mine")),
@@ -173,7 +173,9 @@ fn users_replace_and_add_providers() {
     ] {
         let config = yaml(&text, &[("BASE", "/base"), ("lower", "l")]);
         assert_eq!(config.provider(ProviderType::Infrastructure, name).unwrap().url, url, "{text}");
-        assert_eq!(config.providers().unwrap().len(), total, "{text}");
+        let all = config.providers().unwrap();
+        assert_eq!(all.len(), total, "{text}");
+        assert!(all.is_sorted_by_key(|it| (it.kind, it.name.clone())), "{text}");
     }
     for text in ["", "providers:\n", "providers: []\n", "providers: {}\n", "providers: ''\n"] {
         assert_eq!(yaml(text, &[]).providers().unwrap().len(), 64, "{text:?}");
@@ -321,12 +323,15 @@ fn what_is_most_likely_a_mistake_is_warned_of() {
 fn image_overrides_are_read_whatever_their_case() {
     let text = "images:\n  ALL: {Repository: r, TAG: 1.10}\n  Infrastructure-AWS/Manager: {name: n, repository: ''}\n  cert-manager:\n";
     let images = yaml(text, &[]).images().unwrap();
-    let some = |it: &str| Some(it.to_owned());
-    assert_eq!(images["all"], ImageOverride { repository: some("r"), name: None, tag: some("1.1") });
-    assert_eq!(images["infrastructure-aws/manager"], ImageOverride { name: some("n"), ..Default::default() });
-    assert_eq!(images["cert-manager"], ImageOverride::default());
+    for (component, image, expected) in [
+        ("infrastructure-aws", "x.io/y/manager:v1", "r/n:1.1"),
+        ("infrastructure-aws", "x.io/y/other:v1", "r/other:1.1"),
+        ("cert-manager", "x.io/y/manager:v1", "r/manager:1.1"),
+    ] {
+        assert_eq!(images.apply(component, image).unwrap(), expected);
+    }
     for text in ["", "images:\n", "images: []\n", "images: {}\n"] {
-        assert!(yaml(text, &[]).images().unwrap().is_empty(), "{text:?}");
+        assert!(yaml(text, &[]).images().unwrap() == ImageOverrides::default(), "{text:?}");
     }
     for (text, part) in [
         ("images: x\n", "images must be a map of overrides, but is text"),
@@ -404,4 +409,10 @@ fn tokens_are_found_under_either_name_and_an_empty_one_is_none() {
         assert_eq!(yaml(text, variables).github_token().as_deref(), expected, "{text} {variables:?}");
     }
     assert_eq!(yaml("gitlab-access-token: f\n", &[]).gitlab_token().as_deref(), Some("f"));
+}
+
+#[test]
+fn values_are_not_shown() {
+    let shown = format!("{:?}", yaml("github-token: secret\n", &[("OTHER", "secret")]));
+    assert!(shown.contains("clusterctl.yaml") && !shown.contains("secret"), "{shown}");
 }

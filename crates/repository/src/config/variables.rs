@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use crate::{
+    config::value::{Map, Value},
     environment::{Environment, Os},
-    value::{Map, Value},
 };
 
 /// All that a variable's value can come from.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(super) struct Variables {
     set: BTreeMap<String, String>,
     pub(super) environment: Environment,
@@ -16,7 +16,7 @@ pub(super) struct Variables {
     file: BTreeMap<String, Entry>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct Entry {
     key: String,
     value: Value,
@@ -53,7 +53,7 @@ impl Variables {
     pub(super) fn get(&self, name: &str) -> Option<String> {
         let set = || self.set.get(&name.to_lowercase()).cloned();
         let environment = || self.environment.get(&environment_name(name)).map(str::to_owned);
-        let file = || match self.from_file(name)? {
+        let file = || match self.in_file(name)? {
             Value::Null => None,
             value => Some(value.text().unwrap_or_default()),
         };
@@ -61,7 +61,7 @@ impl Variables {
     }
 
     /// The value of a key in the file, whatever the environment says.
-    pub(super) fn from_file(&self, key: &str) -> Option<&Value> {
+    pub(super) fn in_file(&self, key: &str) -> Option<&Value> {
         self.file.get(&key.to_lowercase()).map(|it| &it.value)
     }
 

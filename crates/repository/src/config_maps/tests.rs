@@ -34,7 +34,7 @@ const BOTH: &[&str] = &["metadata", "components"];
 
 #[test]
 fn every_good_one_is_a_release_and_the_others_are_reported() {
-    let bomb = gzip(&vec![0; (LARGEST + 1) as usize]);
+    let bomb = gzip(&vec![0; usize::try_from(LARGEST + 1).unwrap()]);
     for (one, expected) in [
         (config_map("v1.2.3", None, BOTH), Ok("v1.2.3")),
         (config_map("1.2.3", None, BOTH), Ok("1.2.3")),
@@ -63,7 +63,7 @@ fn every_good_one_is_a_release_and_the_others_are_reported() {
         // A good one beside it is not harmed, whichever comes first.
         let good = config_map("v0.1.0", None, BOTH);
         let name = full_name(&one);
-        let judged = ConfigMaps::judge(vec![one.clone(), good], "ConfigMaps").unwrap();
+        let judged = ConfigMaps::judge(&[one.clone(), good], "ConfigMaps").unwrap();
         match expected {
             Ok(version) => {
                 assert_eq!(judged.versions(), ["v0.1.0", version]);
@@ -75,7 +75,7 @@ fn every_good_one_is_a_release_and_the_others_are_reported() {
                 let [skipped] = judged.skipped() else { panic!("{:?}", judged.skipped()) };
                 assert_eq!(skipped.version, name);
                 assert!(skipped.reason.contains(part), "{}", skipped.reason);
-                let alone = ConfigMaps::judge(vec![one], "ConfigMaps x").unwrap_err().to_string();
+                let alone = ConfigMaps::judge(&[one], "ConfigMaps x").unwrap_err().to_string();
                 assert!(
                     alone.contains("none of the ConfigMaps x")
                         && alone.contains(&name)
@@ -92,7 +92,7 @@ fn files_are_found_by_version_however_it_is_written() {
         config_map("v1.2.3", None, BOTH),
         compressed("1.3.0", "true", Some([gzip(b"one "), gzip(b"two")].concat())),
     ];
-    let judged = ConfigMaps::judge(all, "ConfigMaps").unwrap();
+    let judged = ConfigMaps::judge(&all, "ConfigMaps").unwrap();
     assert_eq!(judged.components("1.2.3").unwrap().0, b"components of v1.2.3");
     assert_eq!(judged.components("v1.3.0").unwrap().0, b"one two");
     assert_eq!(judged.components("v1.3.0").unwrap().1, "the components in ConfigMap ns/1.3.0");
@@ -108,17 +108,17 @@ fn two_of_the_same_version_are_one_too_many() {
             config_map("v1.0.0", None, BOTH),
             config_map(first, None, BOTH),
         ];
-        let message = ConfigMaps::judge(all, "ConfigMaps").unwrap_err().to_string();
+        let message = ConfigMaps::judge(&all, "ConfigMaps").unwrap_err().to_string();
         for part in ["ns/other", "ns/v1.2.3", "version", VERSION_LABEL] {
             assert!(message.contains(part), "{message}");
         }
     }
     let different = vec![config_map("v1.2.3", None, BOTH), config_map("b", Some("v1.2.3-rc.0"), BOTH)];
-    assert_eq!(ConfigMaps::judge(different, "ConfigMaps").unwrap().versions().len(), 2);
+    assert_eq!(ConfigMaps::judge(&different, "ConfigMaps").unwrap().versions().len(), 2);
 }
 
 #[test]
 fn none_at_all_is_told_with_the_selector() {
-    let message = ConfigMaps::judge(Vec::new(), "ConfigMaps in namespace ns that match a=b").unwrap_err();
+    let message = ConfigMaps::judge(&[], "ConfigMaps in namespace ns that match a=b").unwrap_err();
     assert_eq!(message.to_string(), "there are no ConfigMaps in namespace ns that match a=b");
 }

@@ -132,6 +132,7 @@ impl Http {
         fetch: impl Future<Output = Result<Option<Listing>, FetchError>>,
     ) -> Result<Option<Arc<Listing>>, FetchError> {
         let cell = self.remembered(key);
+        let fetch = Box::pin(fetch);
         cell.get_or_try_init(|| async { Ok(fetch.await?.map(Arc::new)) }).await.cloned()
     }
 
@@ -145,22 +146,12 @@ impl Http {
         for _ in 0..MOST_PAGES {
             let page = self.page(get.clone()).await?;
             items.extend(read_json::<Vec<T>>(&get.url, &page.bytes)?);
-            match self.next_request(&get, &page)? {
+            match next_request(&get, &page)? {
                 Some(next) => get = next,
                 None => return Ok(items),
             }
         }
         Err(FetchError::Malformed { url: get.shown(), reason: format!("more than {MOST_PAGES} pages") })
-    }
-
-    /// The request for the page after this one.
-    pub(crate) fn next_request(&self, get: &Get, page: &Listing) -> Result<Option<Get>, FetchError> {
-        let Some(target) = &page.next else { return Ok(None) };
-        let url = next_page(&get.url, target).ok_or_else(|| FetchError::Malformed {
-            url: get.shown(),
-            reason: format!("its next page is on another server: {target}"),
-        })?;
-        Ok(Some(Get { url, ..get.clone() }))
     }
 
     /// A small file that may be missing, once a process.
@@ -189,7 +180,7 @@ impl Http {
             return Ok(self.use_stale(key, hit, None));
         }
         let validators = hit.as_ref().map(|hit| validators_of(&hit.entry)).unwrap_or_default();
-        match (ask(validators).await, hit) {
+        match (Box::pin(ask(validators)).await, hit) {
             (Ok(Answer::Fresh(download)), _) => Ok(self.keep(key, download).await),
             (Ok(Answer::Unchanged), Some(hit)) => {
                 self.report(Progress::Cached { what: &key.shown() });
@@ -242,6 +233,16 @@ impl Http {
         let Download { bytes, url, vouched_by, next, .. } = download;
         (Fetched { bytes, sha256, url, vouched_by, cached: false }, next)
     }
+}
+
+/// The request for the page after this one.
+pub(crate) fn next_request(get: &Get, page: &Listing) -> Result<Option<Get>, FetchError> {
+    let Some(target) = &page.next else { return Ok(None) };
+    let url = next_page(&get.url, target).ok_or_else(|| FetchError::Malformed {
+        url: get.shown(),
+        reason: format!("its next page is on another server: {target}"),
+    })?;
+    Ok(Some(Get { url, ..get.clone() }))
 }
 
 fn from_hit(hit: Hit) -> Fetched {

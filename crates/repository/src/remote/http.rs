@@ -1,7 +1,7 @@
 //! The one client that everything is fetched with.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, LOCATION};
 use reqwest::{Certificate, Client, Response, Url};
@@ -23,7 +23,8 @@ type Remembered = Arc<OnceCell<Option<Arc<Listing>>>>;
 /// Fetches over the network, with good manners. Cheap to clone; clones share connections and listings.
 #[derive(Clone)]
 pub struct Http {
-    client: Client,
+    /// Made when it is needed: the system's authorities are many, and most commands never ask anybody.
+    client: Arc<OnceLock<Client>>,
     pub(super) options: Arc<HttpOptions>,
     pub(super) cache: Option<Cache>,
     /// What was listed in this process; nobody asks twice.
@@ -32,22 +33,34 @@ pub struct Http {
 }
 
 impl Http {
-    /// Sets a client up. The process must have installed a rustls provider.
-    pub fn new(options: HttpOptions) -> Result<Self, FetchError> {
-        let client = build_client(&options)?;
+    /// Sets the manners up; nothing is connected to yet. The process must have installed a rustls provider.
+    pub fn new(options: HttpOptions) -> Self {
         let cache = options.cache_dir.clone().map(Cache::new);
-        Ok(Self {
-            client,
+        Self {
+            client: Arc::default(),
             cache,
             options: Arc::new(options),
             listings: Arc::default(),
             registry_sessions: Arc::default(),
-        })
+        }
+    }
+
+    fn client(&self) -> Result<&Client, FetchError> {
+        if let Some(client) = self.client.get() {
+            return Ok(client);
+        }
+        let client = build_client(&self.options)?;
+        Ok(self.client.get_or_init(|| client))
     }
 
     /// Sends a request until it succeeds or cannot; every answer but success and "unchanged" is an error.
     pub(crate) async fn get(&self, get: &Get) -> Result<Reply, FetchError> {
         let reply = self.exchange(get).await?;
+        self.settle(get, reply)
+    }
+
+    /// Tells success from refusal.
+    pub(crate) fn settle(&self, get: &Get, reply: Reply) -> Result<Reply, FetchError> {
         if reply.status.is_success() || reply.is_unchanged() {
             return Ok(reply);
         }
@@ -60,7 +73,7 @@ impl Http {
             return Err(FetchError::Offline { what: get.what.clone() });
         }
         let total = self.options.timeouts.total;
-        match tokio::time::timeout(total, self.attempt_until_final(get)).await {
+        match tokio::time::timeout(total, Box::pin(self.attempt_until_final(get))).await {
             Ok(outcome) => outcome,
             Err(_) => Err(FetchError::TimedOut { url: get.shown(), after: total }),
         }
@@ -105,7 +118,7 @@ impl Http {
         url: &Url,
         authorization: Option<&HeaderValue>,
     ) -> Result<Response, FetchError> {
-        let mut request = self.client.get(url.clone());
+        let mut request = self.client()?.get(url.clone());
         if let Some(authorization) = authorization {
             request = request.header(AUTHORIZATION, authorization.clone());
         }
@@ -172,6 +185,11 @@ impl Http {
         }
     }
 
+    /// Forgets what was listed, so that new versions are seen: for processes that live long.
+    pub fn forget_listings(&self) {
+        self.listings.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     pub(crate) fn report(&self, progress: Progress<'_>) {
         if let Some(listener) = &self.options.progress {
             listener(progress);
@@ -211,14 +229,14 @@ fn build_client(options: &HttpOptions) -> Result<Client, FetchError> {
     }
     let mut roots = Vec::new();
     for pem in &options.extra_roots {
-        roots.extend(Certificate::from_pem_bundle(pem.as_bytes()).map_err(setup_failure)?);
+        roots.extend(Certificate::from_pem_bundle(pem.as_bytes()).map_err(|error| setup_failure(&error))?);
     }
     let builder =
         if options.system_roots { builder.tls_certs_merge(roots) } else { builder.tls_certs_only(roots) };
-    builder.build().map_err(setup_failure)
+    builder.build().map_err(|error| setup_failure(&error))
 }
 
-fn setup_failure(error: reqwest::Error) -> FetchError {
+fn setup_failure(error: &reqwest::Error) -> FetchError {
     use std::error::Error;
     let reason = error.source().map_or_else(|| error.to_string(), ToString::to_string);
     FetchError::Client { reason }

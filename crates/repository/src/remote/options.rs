@@ -27,7 +27,7 @@ impl Default for Timeouts {
         Self {
             connect: Duration::from_secs(10),
             idle: Duration::from_secs(30),
-            total: Duration::from_secs(600),
+            total: Duration::from_mins(10),
         }
     }
 }
@@ -45,7 +45,7 @@ pub struct Retry {
 
 impl Default for Retry {
     fn default() -> Self {
-        Self { attempts: 4, first_pause: Duration::from_millis(500), longest_pause: Duration::from_secs(8) }
+        Self { attempts: 3, first_pause: Duration::from_millis(500), longest_pause: Duration::from_secs(8) }
     }
 }
 

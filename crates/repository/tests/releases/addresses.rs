@@ -1,7 +1,9 @@
 //! What is known of a repository before anything is read from it.
 
 use capstan_api::provider::ProviderType;
-use capstan_repository::{Config, Environment, Provider, Repository, RepositoryError, config::Format};
+use capstan_repository::{
+    Config, Environment, FetchError, Provider, Repository, RepositoryError, config::Format,
+};
 
 use crate::folder::http;
 
@@ -68,6 +70,13 @@ async fn a_named_version_needs_no_network_and_the_address_may_name_one() {
     }
     let error = open("https://files.corp/aws/latest/x.yaml").unwrap().version(None).await.unwrap_err();
     assert!(error.hint().unwrap().contains("cannot tell which versions it has"));
+}
+
+#[tokio::test]
+async fn a_network_that_fails_does_not_make_releases_unusable() {
+    let repository = open("https://files.corp/aws/v1.0.0/x.yaml").unwrap();
+    let error = repository.version(Some("latest")).await.unwrap_err();
+    assert!(matches!(error, RepositoryError::Fetch { source: FetchError::Offline { .. }, .. }), "{error}");
 }
 
 #[test]

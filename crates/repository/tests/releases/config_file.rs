@@ -1,14 +1,11 @@
 //! Where the configuration file is looked for.
 
-use std::{
-    io::{Read, Write},
-    net::TcpListener,
-    thread,
-};
-
 use capstan_repository::{Config, ConfigError, Environment};
 
-use crate::folder::{Folder, client, http};
+use crate::{
+    folder::{Folder, client, http},
+    server::Server,
+};
 
 async fn load(folder: &Folder, path: Option<&str>) -> Result<Config, ConfigError> {
     let mut environment = folder.environment();
@@ -87,23 +84,6 @@ async fn a_file_of_another_format_in_the_usual_places_is_not_passed_over() {
     assert!(message.contains("clusterctl.ini") && message.contains("ini is not a format"), "{message}");
 }
 
-/// Answers one request, and gives its address without the path.
-fn serve(status: &'static str, body: &'static str) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    thread::spawn(move || {
-        let (mut connection, _) = listener.accept().unwrap();
-        let _ = connection.read(&mut [0; 4096]).unwrap();
-        let length = body.len();
-        write!(
-            connection,
-            "HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
-        )
-        .unwrap();
-    });
-    format!("http://{address}")
-}
-
 #[tokio::test]
 async fn a_file_may_be_on_a_server() {
     let http = client(false);
@@ -115,7 +95,7 @@ async fn a_file_may_be_on_a_server() {
         ("200 OK", "/c.yaml", "a: 1\na: 2", Err("is malformed: line 2")),
         ("404 Not Found", "/c.yaml", "", Err("cannot be downloaded: ")),
     ] {
-        let address = format!("{}{path}", serve(status, body));
+        let address = format!("{}{path}", Server::start(status, body).address);
         match (Config::load(Some(&address), &Environment::default(), &http).await, expected) {
             (Ok(config), Ok(value)) => {
                 assert_eq!(config.variable("V").as_deref(), Some(value));

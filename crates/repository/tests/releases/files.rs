@@ -91,6 +91,11 @@ async fn links_may_not_lead_out_of_the_repository() {
         let message = outcome.unwrap_err().to_string();
         assert!(message.contains("outside of the repository") && message.contains("links/r"), "{message}");
     }
+    // The others can still be used.
+    let chosen = repository.version(None).await.unwrap();
+    assert_eq!(chosen.version, "v1.0.0");
+    assert_eq!(chosen.skipped[0].version, "v1.3.0");
+    assert!(chosen.skipped[0].reason.contains("outside of the repository"), "{:?}", chosen.skipped);
 }
 
 #[tokio::test]

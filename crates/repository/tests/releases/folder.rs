@@ -76,14 +76,16 @@ impl Folder {
 
 /// `1.0=v1beta2 1.1=v1beta1` as a metadata file.
 pub(crate) fn metadata(series: &str) -> String {
-    let mut text =
-        "apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\nkind: Metadata\nreleaseSeries:\n".to_owned();
-    for one in series.split(' ') {
+    let entry = |one: &str| {
         let (numbers, contract) = one.split_once('=').unwrap();
         let (major, minor) = numbers.split_once('.').unwrap();
-        text += &format!("- {{major: {major}, minor: {minor}, contract: {contract}}}\n");
-    }
-    text
+        format!("{{major: {major}, minor: {minor}, contract: {contract}}}")
+    };
+    let entries: Vec<_> = series.split(' ').map(entry).collect();
+    format!(
+        "apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\nkind: Metadata\nreleaseSeries: [{}]\n",
+        entries.join(", ")
+    )
 }
 
 /// A client that is not to use the network.
@@ -97,5 +99,5 @@ pub(crate) fn http() -> Http {
 pub(crate) fn client(offline: bool) -> Http {
     // Another test may have installed it first.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    Http::new(HttpOptions { offline, system_proxies: false, ..HttpOptions::default() }).unwrap()
+    Http::new(HttpOptions { offline, system_proxies: false, ..HttpOptions::default() })
 }

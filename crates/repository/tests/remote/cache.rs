@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use capstan_repository::FetchError;
-use capstan_repository::remote::{GitHub, Http, HttpOptions, Sha256};
+use capstan_repository::remote::{GitHub, Http, HttpOptions, Remote, Sha256};
 use capstan_testkit::fakes::Fault;
 
 use crate::world::{NOW, World, files_in};
@@ -218,7 +218,7 @@ async fn many_tasks_can_share_a_cache() {
             let http = world.cached_http();
             tokio::spawn(async move {
                 let version = format!("v1.{}.0", n % 4);
-                source().file(&http, &version, "f.yaml").await.unwrap()
+                Remote::GitHub(source()).file(&http, &version, "f.yaml").await.unwrap()
             })
         })
         .collect();
@@ -265,7 +265,6 @@ async fn one_of_several_processes() {
         system_proxies: false,
         ..HttpOptions::default()
     });
-    let http = http.unwrap();
     let source = GitHub::parse(&format!("{server}/o/r/releases/latest/f.yaml")).unwrap();
     for round in 0..20 {
         let version = format!("v1.{}.0", round % 4);

@@ -144,3 +144,15 @@ async fn githubs_digest_vouches_for_those_with_a_token() {
     let fetched = source.fetch(&world.http(), "v1.0.0", "f.yaml").await.unwrap();
     assert_eq!(fetched.vouched_by, None);
 }
+
+#[tokio::test]
+async fn assets_from_before_the_digests_have_nobody_to_vouch_for_them() {
+    let world = World::new().await;
+    world.server.github("o/r", |repository| {
+        repository.release("v1.0.0", &[("f.yaml", CONTENT)]).without_digests();
+    });
+    let source = GitHub::parse("https://github.com/o/r/releases/latest/f.yaml").unwrap();
+    let http = world.http_with(|options| options.github_token = Some("t".to_owned()));
+    let fetched = source.fetch(&http, "v1.0.0", "f.yaml").await.unwrap();
+    assert_eq!((fetched.bytes.as_slice(), fetched.vouched_by), (CONTENT.as_bytes(), None));
+}

@@ -111,6 +111,9 @@ async fn a_listing_is_asked_for_once_a_process() {
         source().files(&http.clone(), "v1.0.0").await.unwrap();
     }
     assert_eq!(world.server.requests().len(), 2);
+    http.forget_listings();
+    source().versions(&http).await.unwrap();
+    assert_eq!(world.server.requests().len(), 3, "unless it is to be forgotten");
 }
 
 #[tokio::test]
@@ -148,6 +151,14 @@ async fn a_tag_without_release_says_so() {
     assert!(error.to_string().contains("the tag is there, but no release has been published"), "{error}");
     let error = source().file(&world.http(), "v1.3.0", "metadata.yaml").await.unwrap_err();
     assert!(error.is_not_found() && !error.to_string().contains("the tag is there"), "{error}");
+}
+
+#[tokio::test]
+async fn a_missing_release_is_missing_even_if_its_tag_cannot_be_asked_about() {
+    let world = world().await;
+    world.server.inject("/git/ref/", usize::MAX, Fault::RateLimit { reset: NOW });
+    let error = source().file(&with_token(&world, "t"), "v1.2.0", "metadata.yaml").await.unwrap_err();
+    assert!(error.is_not_found(), "{error:?}");
 }
 
 #[tokio::test]

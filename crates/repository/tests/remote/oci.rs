@@ -63,6 +63,16 @@ async fn missing_things_are_told_apart() {
 }
 
 #[tokio::test]
+async fn what_cannot_be_a_tag_is_not_asked_for() {
+    let world = world().await;
+    for version in ["../../other/manifests/v1.0.0", "", "v1.0.0?x", "v1.0.0+build"] {
+        let error = source().file(&world.http(), version, "metadata.yaml").await.unwrap_err();
+        assert!(error.is_not_found() && error.to_string().contains("cannot be a tag"), "{error}");
+    }
+    assert!(world.server.requests().is_empty());
+}
+
+#[tokio::test]
 async fn all_pages_of_tags_are_read() {
     let world = world().await;
     for tag in ["v1.1.0", "v1.2.0", "v1.3.0", "v1.4.0"] {

@@ -35,7 +35,7 @@ impl World {
             timeouts: Timeouts {
                 connect: Duration::from_secs(20),
                 idle: Duration::from_secs(20),
-                total: Duration::from_secs(60),
+                total: Duration::from_mins(1),
             },
             retry: Retry {
                 attempts: u32::try_from(ATTEMPTS).unwrap(),
@@ -55,13 +55,13 @@ impl World {
     }
 
     pub(crate) fn http(&self) -> Http {
-        Http::new(self.options()).unwrap()
+        Http::new(self.options())
     }
 
     pub(crate) fn http_with(&self, change: impl FnOnce(&mut HttpOptions)) -> Http {
         let mut options = self.options();
         change(&mut options);
-        Http::new(options).unwrap()
+        Http::new(options)
     }
 
     /// A client with a cache, as if of a new process.

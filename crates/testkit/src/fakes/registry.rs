@@ -137,18 +137,13 @@ impl RegistryState {
         }
         let (repository, kind, reference) = split(path)?;
         let tags = self.tags.get(repository)?;
-        match kind {
-            "tags" => Some(list_tags(question, repository, tags)),
-            _ => {
-                let digest = tags.get(reference).map_or(reference, String::as_str);
-                let (media_type, content) = self.blobs.get(digest)?;
-                Some(
-                    Answer::file(content)
-                        .with("content-type", media_type)
-                        .with("docker-content-digest", digest),
-                )
-            }
+        if kind == "tags" {
+            return Some(list_tags(question, repository, tags));
         }
+        let digest = tags.get(reference).map_or(reference, String::as_str);
+        let (media_type, content) = self.blobs.get(digest)?;
+        let answer = Answer::file(content).with("content-type", media_type);
+        Some(answer.with("docker-content-digest", digest))
     }
 
     fn token(&mut self, question: &Question) -> Answer {

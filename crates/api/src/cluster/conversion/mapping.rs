@@ -12,7 +12,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::super::{crd, v1beta1, v1beta2};
-use super::{ConversionError, duration};
+use super::ConversionError;
+use crate::convert::duration;
 
 /// The version that references are given when nobody knows a better one.
 const FALLBACK_VERSION: &str = "v1beta2";

@@ -51,7 +51,11 @@ pub(crate) async fn run(args: &ClusterArgs, globals: &Globals, printer: Printer)
 }
 
 /// The objects of a template in their namespace.
-pub(super) fn render(template: &Text, namespace: &str, session: &Session) -> Result<Vec<Value>, CommandError> {
+pub(super) fn render(
+    template: &Text,
+    namespace: &str,
+    session: &Session,
+) -> Result<Vec<Value>, CommandError> {
     let lookup = |name: &str| session.config.variable(name);
     let documents = text::objects(&template.text, Some(&lookup));
     let documents = documents.map_err(|error| unusable(&template.origin, &error))?;
@@ -61,13 +65,11 @@ pub(super) fn render(template: &Text, namespace: &str, session: &Session) -> Res
 }
 
 async fn target_namespace(args: &ClusterArgs, cluster: &Lazy<'_>) -> Result<String, CommandError> {
-    match args.target_namespace.as_deref().filter(|it| !it.is_empty()) {
-        Some(namespace) => Ok(namespace.to_owned()),
-        None => {
-            let needed = "no kubeconfig says which namespace the cluster is for";
-            Ok(cluster.needed(needed, "name the namespace by --target-namespace").await?.namespace.clone())
-        }
+    if let Some(namespace) = args.target_namespace.as_deref().filter(|it| !it.is_empty()) {
+        return Ok(namespace.to_owned());
     }
+    let needed = "no kubeconfig says which namespace the cluster is for";
+    Ok(cluster.needed(needed, "name the namespace by --target-namespace").await?.namespace.clone())
 }
 
 /// A management cluster that is connected to when it is needed, and once.
@@ -116,12 +118,13 @@ impl<'a> Source<'a> {
             (_, false, None) => Ok(Self::Repository { provider, flavor }),
             (false, true, None) => match name {
                 Some(name) => Ok(Self::ConfigMap { name, namespace, key: key.unwrap_or(CONFIG_MAP_KEY) }),
-                None => Err(CommandError::plain("no ConfigMap is named").hint("name it by --from-config-map")),
+                None => {
+                    Err(CommandError::plain("no ConfigMap is named").hint("name it by --from-config-map"))
+                }
             },
             (false, false, Some(from)) => Ok(Self::Address(from)),
-            _ => Err(CommandError::plain("the template can come from one place only").hint(
-                "use one of --infrastructure (with --flavor), --from-config-map and --from",
-            )),
+            _ => Err(CommandError::plain("the template can come from one place only")
+                .hint("use one of --infrastructure (with --flavor), --from-config-map and --from")),
         }
     }
 
@@ -176,8 +179,11 @@ async fn installed_provider(cluster: &Lazy<'_>) -> Result<ProviderArgument, Comm
     let hint = "name the provider that has the template, e.g. --infrastructure aws:v2.9.1";
     let needed = "no infrastructure provider is named, and no kubeconfig says which one is installed";
     let installed = cluster.needed(needed, hint).await?.providers().await?;
-    let mut names: Vec<_> =
-        installed.into_iter().filter(|it| it.kind == ProviderType::Infrastructure).map(|it| it.name).collect();
+    let mut names: Vec<_> = installed
+        .into_iter()
+        .filter(|it| it.kind == ProviderType::Infrastructure)
+        .map(|it| it.name)
+        .collect();
     names.sort();
     names.dedup();
     match <[String; 1]>::try_from(names) {

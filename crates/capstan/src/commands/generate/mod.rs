@@ -7,7 +7,10 @@ mod source;
 mod variables;
 mod yaml;
 
-use capstan_manifest::text::TextError;
+use capstan_manifest::{
+    envsubst::{MissingVariables, RenderError},
+    text::TextError,
+};
 
 use crate::{
     cli::{
@@ -28,5 +31,23 @@ pub(crate) async fn run(args: GenerateArgs, globals: &Globals, printer: Printer)
 
 /// Says in which file a text could not be rendered.
 pub(super) fn unusable(origin: &str, error: &TextError) -> CommandError {
-    CommandError::plain(format!("cannot use {origin}: {error}")).hint_if(error.hint())
+    match error {
+        TextError::Variables(RenderError::Missing(missing)) => unset(origin, missing),
+        error => CommandError::plain(format!("cannot use {origin}: {error}")).hint_if(error.hint()),
+    }
+}
+
+/// Names all variables that have no value, each with its places.
+fn unset(origin: &str, missing: &MissingVariables) -> CommandError {
+    let count = match missing.variables.len() {
+        1 => "1 variable".to_owned(),
+        count => format!("{count} variables"),
+    };
+    let mut error = CommandError::plain(format!("cannot use {origin}: no value is set for {count}"));
+    error.causes = missing.to_lines();
+    let example = missing.variables.first().map_or("NAME", |it| it.name.as_str());
+    error.hint(format!(
+        "set each in the environment (`export {example}=...`) or in the configuration file (`{example}: ...`); \
+         --list-variables tells what there is to set"
+    ))
 }

@@ -17,9 +17,18 @@ use crate::{
     session::{Release, Session},
 };
 
-pub(crate) async fn run(args: &ProviderArgs, globals: &Globals, printer: Printer) -> Result<(), CommandError> {
+/// The width of the names in a description.
+const LABEL_WIDTH: usize = 20;
+
+pub(crate) async fn run(
+    args: &ProviderArgs,
+    globals: &Globals,
+    printer: Printer,
+) -> Result<(), CommandError> {
     let Some((kind, argument)) = args.provider.named() else {
-        return Err(CommandError::plain("no provider is named").hint("use e.g. --infrastructure NAME[:VERSION]"));
+        return Err(
+            CommandError::plain("no provider is named").hint("use e.g. --infrastructure NAME[:VERSION]")
+        );
     };
     let session = Session::open(globals, printer).await?;
     let release = session.release(kind, argument).await?;
@@ -51,9 +60,8 @@ fn render(
         images: &images,
     };
     let values = documents.into_iter().map(|it| it.value).collect();
-    components::render(values, &options).map_err(|error| {
-        CommandError::plain(format!("cannot use {origin}: {error}")).hint_if(error.hint())
-    })
+    components::render(values, &options)
+        .map_err(|error| CommandError::plain(format!("cannot use {origin}: {error}")).hint_if(error.hint()))
 }
 
 fn describe(
@@ -63,7 +71,7 @@ fn describe(
     args: &ProviderArgs,
 ) -> Result<String, CommandError> {
     let template = Template::parse(&file.text).map_err(|error| unusable(&file.origin, &error.into()))?;
-    let variables: Vec<_> = template.variables().keys().collect();
+    let variables: Vec<_> = template.variables().keys().cloned().collect();
     let (folder, name) = release.provider.url.rsplit_once('/').unwrap_or(("", &release.provider.url));
     let base = folder.rsplit_once('/').map_or_else(String::new, |(base, _)| format!("{base}/"));
     let fields = [
@@ -75,18 +83,13 @@ fn describe(
         ("TargetNamespace", &components.target_namespace),
     ];
     let as_text = || {
-        let mut text = String::new();
-        for (name, value) in fields {
-            text.push_str(&format!("{:<20}{value}\n", format!("{name}:")));
-        }
-        let mut list = |title: &str, items: &[String]| {
+        let rows = fields.map(|(name, value)| vec![format!("{name}:"), value.to_owned()]);
+        let mut text = output::columns(&rows, LABEL_WIDTH, 0);
+        for (title, items) in [("Variables:\n", &variables), ("Images:\n", &components.images)] {
             if !items.is_empty() {
-                text.push_str(&format!("{title}:\n"));
-                items.iter().for_each(|item| text.push_str(&format!("  - {item}\n")));
+                text.extend([title, output::bullets(items).as_str()]);
             }
-        };
-        list("Variables", &variables.iter().map(|it| (*it).clone()).collect::<Vec<_>>());
-        list("Images", &components.images);
+        }
         text.push('\n');
         text
     };

@@ -51,12 +51,16 @@ fn count(config: &Config, name: &str, flag: Option<i64>, least: i64) -> Result<i
         (Some(number), _) => number,
         (None, None) => least,
         (None, Some(text)) => text.parse().map_err(|_| {
-            CommandError::plain(format!("variable {name} is {text:?}, which is no whole number"))
-                .hint(format!("set it in the environment or the configuration file, or use --{}", flag_of(name)))
+            CommandError::plain(format!("variable {name} is {text:?}, which is no whole number")).hint(
+                format!("set it in the environment or the configuration file, or use --{}", flag_of(name)),
+            )
         })?,
     };
     if number < least {
-        return Err(CommandError::plain(format!("--{} is {number}; it must be {least} at least", flag_of(name))));
+        return Err(CommandError::plain(format!(
+            "--{} is {number}; it must be {least} at least",
+            flag_of(name)
+        )));
     }
     Ok(number)
 }
@@ -107,10 +111,12 @@ fn fallback(variable: &Variable, args: &ClusterArgs, config: &Config) -> Fallbac
         }
         CONTROL_PLANE_MACHINE_COUNT => number(args.control_plane_machine_count, 1),
         WORKER_MACHINE_COUNT => number(args.worker_machine_count, 0),
-        KUBERNETES_VERSION => match args.kubernetes_version.clone().or_else(|| config.variable(KUBERNETES_VERSION)) {
-            Some(version) if !version.is_empty() => Fallback::Is(version),
-            _ => own_default(variable),
-        },
+        KUBERNETES_VERSION => {
+            match args.kubernetes_version.clone().or_else(|| config.variable(KUBERNETES_VERSION)) {
+                Some(version) if !version.is_empty() => Fallback::Is(version),
+                _ => own_default(variable),
+            }
+        }
         _ => own_default(variable),
     }
 }
@@ -127,14 +133,12 @@ fn own_default(variable: &Variable) -> Fallback {
 fn as_text(required: &[&str], optional: &[(&str, &str)]) -> String {
     let mut text = String::new();
     if !required.is_empty() {
-        text.push_str("Required Variables:\n");
-        for name in required {
-            text.push_str(&format!("  - {name}\n"));
-        }
+        text.extend(["Required Variables:\n", output::bullets(required).as_str()]);
     }
     if !optional.is_empty() {
         text.push_str("\nOptional Variables:\n");
-        let row = |(name, value): &(&str, &str)| vec![format!("  - {name}"), format!("(defaults to {value})")];
+        let row =
+            |(name, value): &(&str, &str)| vec![format!("  - {name}"), format!("(defaults to {value})")];
         text.push_str(&output::columns(&optional.iter().map(row).collect::<Vec<_>>(), 0, 2));
     }
     text.push('\n');
@@ -143,19 +147,15 @@ fn as_text(required: &[&str], optional: &[(&str, &str)]) -> String {
 
 /// A text in double quotes, as Go writes it.
 fn quote(text: &str) -> String {
-    let mut out = String::from("\"");
-    for letter in text.chars() {
-        match letter {
-            '"' | '\\' => out.extend(['\\', letter]),
-            '\n' => out.push_str("\\n"),
-            '\t' => out.push_str("\\t"),
-            '\r' => out.push_str("\\r"),
-            letter if letter.is_control() => out.push_str(&format!("\\x{:02x}", u32::from(letter))),
-            letter => out.push(letter),
-        }
-    }
-    out.push('"');
-    out
+    let letter = |letter: char| match letter {
+        '"' | '\\' => format!("\\{letter}"),
+        '\n' => "\\n".to_owned(),
+        '\t' => "\\t".to_owned(),
+        '\r' => "\\r".to_owned(),
+        letter if letter.is_control() => format!("\\x{:02x}", u32::from(letter)),
+        letter => letter.to_string(),
+    };
+    format!("\"{}\"", text.chars().map(letter).collect::<String>())
 }
 
 fn unquoted(text: &str) -> &str {

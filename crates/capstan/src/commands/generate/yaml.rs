@@ -20,12 +20,13 @@ pub(super) async fn run(args: &YamlArgs, globals: &Globals, printer: Printer) ->
         let names: Vec<_> = template.variables().keys().collect();
         let as_text = || match names.as_slice() {
             [] => "\n".to_owned(),
-            names => names.iter().fold("Variables:\n".to_owned(), |text, name| text + "  - " + name + "\n"),
+            names => "Variables:\n".to_owned() + &output::bullets(names),
         };
         return printer.data(&output::list(args.output, &json!(names), as_text));
     }
     let lookup = |name: &str| session.config.variable(name);
-    let documents = text::objects(&file.text, Some(&lookup)).map_err(|error| unusable(&file.origin, &error))?;
+    let documents =
+        text::objects(&file.text, Some(&lookup)).map_err(|error| unusable(&file.origin, &error))?;
     let values: Vec<_> = documents.into_iter().map(|it| it.value).collect();
     printer.data(&output::manifests(&values))
 }

@@ -67,7 +67,7 @@ pub(super) async fn release(github: &GitHub, http: &Http, tag: &str) -> Result<R
     let url = get.url.clone();
     match http.page(get).await {
         Ok(page) => read_json(&url, &page.bytes),
-        Err(error) if error.is_not_found() && is_tag(github, http, tag).await? => Err(FetchError::NotFound {
+        Err(error) if error.is_not_found() && is_tag(github, http, tag).await => Err(FetchError::NotFound {
             what: format!("{what}: the tag is there, but no release has been published for it"),
             available: Vec::new(),
         }),
@@ -75,13 +75,11 @@ pub(super) async fn release(github: &GitHub, http: &Http, tag: &str) -> Result<R
     }
 }
 
-async fn is_tag(github: &GitHub, http: &Http, tag: &str) -> Result<bool, FetchError> {
+/// Whether the tag is known to be there. The answer only explains an error that is certain already, so that
+/// failing to get it changes nothing.
+async fn is_tag(github: &GitHub, http: &Http, tag: &str) -> bool {
     let get = request(github, http, &["git", "ref", "tags", tag], format!("tag {tag} of {}", github.shown()));
-    match http.page(get).await {
-        Ok(_) => Ok(true),
-        Err(error) if error.is_not_found() => Ok(false),
-        Err(error) => Err(error),
-    }
+    http.page(get).await.is_ok()
 }
 
 /// A file of a release by its number, which works for private repositories as well.

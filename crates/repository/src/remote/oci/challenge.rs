@@ -66,9 +66,9 @@ fn split_unquoted(header: &str) -> impl Iterator<Item = &str> {
 mod tests {
     use super::*;
 
-    fn bearer(realm: &str, service: Option<&str>, scope: Option<&str>) -> Option<Challenge> {
+    fn bearer(realm: &str, service: Option<&str>, scope: Option<&str>) -> Challenge {
         let owned = |text: Option<&str>| text.map(str::to_owned);
-        Some(Challenge::Bearer { realm: realm.to_owned(), service: owned(service), scope: owned(scope) })
+        Challenge::Bearer { realm: realm.to_owned(), service: owned(service), scope: owned(scope) }
     }
 
     #[test]
@@ -76,10 +76,10 @@ mod tests {
         for (header, expected) in [
             (
                 r#"Bearer realm="https://a/token",service="r.io",scope="repository:o/r:pull,push""#,
-                bearer("https://a/token", Some("r.io"), Some("repository:o/r:pull,push")),
+                Some(bearer("https://a/token", Some("r.io"), Some("repository:o/r:pull,push"))),
             ),
-            (r"bearer realm=https://a/token?x=1", bearer("https://a/token?x=1", None, None)),
-            (r#"Basic realm="x", Bearer realm="https://a""#, bearer("https://a", None, None)),
+            (r"bearer realm=https://a/token?x=1", Some(bearer("https://a/token?x=1", None, None))),
+            (r#"Basic realm="x", Bearer realm="https://a""#, Some(bearer("https://a", None, None))),
             (r#"Basic realm="Registry, of sorts""#, Some(Challenge::Basic)),
             ("Basic", Some(Challenge::Basic)),
             (r#"Bearer error="x""#, None),

@@ -18,14 +18,14 @@ const TOKEN_USER: &str = "00000000-0000-0000-0000-000000000000";
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Config {
-    auths: BTreeMap<String, Auth>,
+    auths: BTreeMap<String, Login>,
     cred_helpers: BTreeMap<String, String>,
     creds_store: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Auth {
+struct Login {
     auth: String,
     username: String,
     password: String,
@@ -55,21 +55,21 @@ pub(super) async fn find(config: &DockerConfig, registry: &str) -> Result<Option
 }
 
 fn stored(config: &Config, registry: &str) -> Result<Option<Credentials>, FetchError> {
-    let Some((_, auth)) = config.auths.iter().find(|(key, _)| host_of(key) == host_of(registry)) else {
+    let Some((_, login)) = config.auths.iter().find(|(key, _)| host_of(key) == host_of(registry)) else {
         return Ok(None);
     };
-    let (mut username, mut password) = (auth.username.clone(), auth.password.clone());
-    if !auth.auth.is_empty() {
+    let (mut username, mut password) = (login.username.clone(), login.password.clone());
+    if !login.auth.is_empty() {
         let pair =
-            BASE64_STANDARD.decode(auth.auth.trim()).ok().and_then(|pair| String::from_utf8(pair).ok());
+            BASE64_STANDARD.decode(login.auth.trim()).ok().and_then(|pair| String::from_utf8(pair).ok());
         let pair = pair.as_deref().and_then(|pair| pair.split_once(':'));
         let (user, secret) = pair.ok_or_else(|| {
             failure(registry, "docker's config.json: auth is not user:password in base64".to_owned())
         })?;
         (username, password) = (user.to_owned(), secret.trim_end_matches('\0').to_owned());
     }
-    if !auth.identitytoken.is_empty() {
-        (username, password) = (TOKEN_USER.to_owned(), auth.identitytoken.clone());
+    if !login.identitytoken.is_empty() {
+        (username, password) = (TOKEN_USER.to_owned(), login.identitytoken.clone());
     }
     Ok((!username.is_empty()).then_some(Credentials { username, password }))
 }
@@ -95,9 +95,13 @@ fn ask_helper(name: &str, registry: &str) -> Result<Option<Credentials>, FetchEr
     if !name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) {
         return Err(failure(registry, format!("{name:?} is not the name of a credential helper")));
     }
-    let program = format!("docker-credential-{name}");
+    run_helper(&format!("docker-credential-{name}"), registry)
+}
+
+/// Helpers read the server's name and answer in JSON, or fail with a sentence on their standard output.
+fn run_helper(program: &str, registry: &str) -> Result<Option<Credentials>, FetchError> {
     let explain = |error: &dyn std::fmt::Display| failure(registry, format!("{program}: {error}"));
-    let mut child = Command::new(&program)
+    let mut child = Command::new(program)
         .arg("get")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -165,5 +169,35 @@ mod tests {
             (Some("ecr"), Some("desktop"))
         );
         assert!(ask_helper("../evil", "a.io").unwrap_err().to_string().contains("not the name"));
+    }
+    #[cfg(unix)]
+    #[test]
+    fn helpers_are_told_the_server_and_answer_in_json() {
+        use std::os::unix::fs::PermissionsExt;
+        let path = std::env::temp_dir().join(format!("docker-credential-capstan-{}", std::process::id()));
+        let script = r#"#!/bin/sh
+[ "$1" = get ] || exit 2
+read -r server
+case "$server" in
+  known.io) printf '{"ServerURL":"known.io","Username":"u","Secret":"p"}' ;;
+  token.io) printf '{"Username":"<token>","Secret":"t"}' ;;
+  https://index.docker.io/v1/) printf '{"Username":"docker","Secret":"d"}' ;;
+  broken.io) printf 'no keychain'; exit 1 ;;
+  *) printf 'credentials not found in native keychain'; exit 1 ;;
+esac
+"#;
+        std::fs::write(&path, script).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let ask = |registry: &str| {
+            let found = run_helper(path.to_str().unwrap(), registry)?;
+            Ok::<_, FetchError>(found.map(|credentials| (credentials.username, credentials.password)))
+        };
+        let pair = |user: &str, secret: &str| Some((user.to_owned(), secret.to_owned()));
+        assert_eq!(ask("known.io").unwrap(), pair("u", "p"));
+        assert_eq!(ask("token.io").unwrap(), pair(TOKEN_USER, "t"));
+        assert_eq!(ask("docker.io").unwrap(), pair("docker", "d"));
+        assert_eq!(ask("other.io").unwrap(), None);
+        assert!(ask("broken.io").unwrap_err().to_string().ends_with("no keychain"));
+        std::fs::remove_file(&path).unwrap();
     }
 }

@@ -12,10 +12,11 @@ use std::fmt;
 use reqwest::Url;
 use serde::Deserialize;
 
+use self::digest::is_digest;
 use self::manifest::{Artifact, Descriptor, MANIFEST_TYPES, Manifest};
-use self::reference::Reference;
+use self::reference::{Reference, is_tag};
 use super::cache::Key;
-use super::cached::{Answer, Download, Fetched, Listing};
+use super::cached::{Answer, Download, Fetched, Listing, next_request};
 use super::get::{Get, read_json};
 use super::http::Http;
 use crate::FetchError;
@@ -73,7 +74,7 @@ impl Oci {
         for _ in 0..MOST_PAGES {
             let (url, page) = self.tag_page(http, &path).await?;
             tags.extend(read_json::<Tags>(&url, &page.bytes)?.tags.into_iter().flatten());
-            let next = http.next_request(&Get::new(url, ""), &page)?;
+            let next = next_request(&Get::new(url, ""), &page)?;
             match next.as_ref().and_then(|next| next.url.query()) {
                 Some(query) => path = format!("tags/list?{query}"),
                 None => return Ok(tags),
@@ -109,6 +110,10 @@ impl Oci {
 
     async fn artifact(&self, http: &Http, version: &str) -> Result<Artifact, FetchError> {
         let wanted = self.reference.fixed().unwrap_or(version);
+        if !is_tag(wanted) && !is_digest(wanted) {
+            let what = format!("{wanted:?} in {}, which cannot be a tag", self.reference);
+            return Err(FetchError::NotFound { what, available: Vec::new() });
+        }
         let mut artifact = Artifact::new(self.at(version));
         match self.manifest(http, wanted).await? {
             Manifest::Image(layers) => artifact.add(layers)?,

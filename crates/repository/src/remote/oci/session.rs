@@ -10,7 +10,6 @@ use super::super::cached::Listing;
 use super::super::get::{Get, Reply, basic, bearer, read_json};
 use super::super::http::Http;
 use super::super::https::invalid;
-use super::super::refusal;
 use super::challenge::{self, Challenge};
 use super::reference::PlainHttp;
 use super::{Credentials, Oci, docker};
@@ -42,21 +41,14 @@ impl Oci {
         let get = get.authorization(remembered);
         let reply = http.exchange(&get).await?;
         if reply.status != StatusCode::UNAUTHORIZED {
-            return self.settle(http, &get, reply);
+            return http.settle(&get, reply);
         }
-        let Some(challenge) = read_challenge(&reply) else { return self.settle(http, &get, reply) };
+        let Some(challenge) = read_challenge(&reply) else { return http.settle(&get, reply) };
         let Some(authorization) = self.answer(http, &challenge, get.plain_http).await? else {
-            return self.settle(http, &get, reply);
+            return http.settle(&get, reply);
         };
         http.sessions().insert(session, authorization.clone());
         http.get(&get.authorization(Some(authorization))).await
-    }
-
-    fn settle(&self, http: &Http, get: &Get, reply: Reply) -> Result<Reply, FetchError> {
-        if reply.status.is_success() || reply.is_unchanged() {
-            return Ok(reply);
-        }
-        Err(refusal::explain(get, &reply, (http.options.clock)()))
     }
 
     async fn answer(

@@ -1,6 +1,6 @@
-//! YAML as viper reads it: the types of YAML 1.2, and only the first document.
+//! YAML as viper reads configuration files: the types of YAML 1.2, no key twice, and only the first document.
 //!
-//! Manifests are another matter: they are read by `capstan-manifest`, as Kubernetes reads them.
+//! Everything else is read by `capstan_manifest::yaml`, as Kubernetes reads it.
 
 mod scalar;
 
@@ -11,19 +11,12 @@ use granit_parser::{Event, Options, Parser, ScalarStyle, ScanError, Span, Tag};
 
 pub(crate) use scalar::timestamp;
 
-use crate::value::{Map, Value};
+use crate::config::value::{Map, Value};
 
 /// Aliases may not blow a small file up to more values than this.
 const MOST_VALUES: usize = 200_000;
 const DEEPEST: usize = 100;
 const CORE_SCHEMA: &str = "tag:yaml.org,2002:";
-
-/// What to do about a key that is there twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Duplicates {
-    Refuse,
-    LastWins,
-}
 
 /// Text that is not YAML, or not of the kind that can be read here.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -34,17 +27,16 @@ pub(crate) struct YamlError {
 }
 
 /// Reads the first document; a file without any is null.
-pub(crate) fn read(text: &str, duplicates: Duplicates) -> Result<Value, YamlError> {
+pub(crate) fn read(text: &str) -> Result<Value, YamlError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut options = Options::default();
     options.set_emit_comments(false);
     let events = Parser::new_from_str_with_options(text, options);
-    Reader { events, duplicates, anchors: HashMap::new(), values: 0, line: 1 }.document()
+    Reader { events, anchors: HashMap::new(), values: 0, line: 1 }.document()
 }
 
 struct Reader<P> {
     events: P,
-    duplicates: Duplicates,
     anchors: HashMap<usize, Value>,
     values: usize,
     line: usize,
@@ -129,13 +121,10 @@ impl<'a, P: Iterator<Item = Result<(Event<'a>, Span), ScanError>>> Reader<P> {
                 merged.push(value);
                 continue;
             }
-            match entries.iter_mut().find(|(it, _)| *it == key) {
-                None => entries.push((key, value)),
-                Some(entry) if self.duplicates == Duplicates::LastWins => entry.1 = value,
-                Some(_) => {
-                    return Err(YamlError { line, problem: format!("the key {key:?} is there twice") });
-                }
+            if entries.iter().any(|(it, _)| *it == key) {
+                return Err(YamlError { line, problem: format!("the key {key:?} is there twice") });
             }
+            entries.push((key, value));
         }
         for value in merged {
             self.merge(&mut entries, value)?;

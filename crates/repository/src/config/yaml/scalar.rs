@@ -1,6 +1,6 @@
 //! What a plain scalar means to `go.yaml.in/yaml/v3`, which viper reads with.
 
-use crate::value::Value;
+use crate::config::value::Value;
 
 /// The meaning of a plain scalar.
 pub(super) fn resolve(text: &str) -> Value {
@@ -131,7 +131,7 @@ fn offset(text: &str) -> Option<String> {
 fn days_in_month(year: u32, month: u32) -> u32 {
     match month {
         4 | 6 | 9 | 11 => 30,
-        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => 29,
         2 => 28,
         _ => 31,
     }

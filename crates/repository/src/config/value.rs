@@ -78,7 +78,9 @@ impl From<toml::Value> for Value {
             toml::Value::Datetime(it) => {
                 let text = it.to_string();
                 // Local dates and times stay as they are; those with an offset are points in time.
-                Self::Text(crate::yaml::timestamp(&text).filter(|_| it.offset.is_some()).unwrap_or(text))
+                Self::Text(
+                    crate::config::yaml::timestamp(&text).filter(|_| it.offset.is_some()).unwrap_or(text),
+                )
             }
             toml::Value::Array(it) => Self::List(it.into_iter().map(Self::from).collect()),
             toml::Value::Table(it) => {

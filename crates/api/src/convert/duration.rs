@@ -16,7 +16,7 @@ const NANOS_PER_SECOND: u128 = 1_000_000_000;
 const MAX_NANOS: u128 = i64::MAX as u128;
 
 /// Reads a text such as `1h30m` as seconds: cut to whole ones, and to the range of the field.
-pub(super) fn seconds(text: &str) -> Option<i32> {
+pub(crate) fn seconds(text: &str) -> Option<i32> {
     let (negative, digits) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),
         b'+' => (false, &text[1..]),
@@ -28,7 +28,7 @@ pub(super) fn seconds(text: &str) -> Option<i32> {
 }
 
 /// Writes seconds as Go does: `0s`, `59s`, `1m0s`, `1h0m0s`.
-pub(super) fn text(seconds: i32) -> String {
+pub(crate) fn text(seconds: i32) -> String {
     let sign = if seconds < 0 { "-" } else { "" };
     let seconds = seconds.unsigned_abs();
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
