@@ -48,7 +48,7 @@ test-compat: upstream control-plane ## Run the suites beside upstream's own bina
 .PHONY: upstream
 upstream:
 	$(call say,Fetching upstream's Go modules into $(UPSTREAM_DIR))
-	@compat/fetch-upstream.sh $(UPSTREAM_DIR) clusterctl capi-core cert-manager kubeadm
+	@compat/fetch-upstream.sh $(UPSTREAM_DIR) clusterctl capi-core cert-manager kubeadm kubernetes-api releases
 
 .PHONY: upstream-core
 upstream-core:
