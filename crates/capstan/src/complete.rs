@@ -72,7 +72,7 @@ pub(crate) fn contexts(current: &OsStr) -> Vec<CompletionCandidate> {
 /// The namespaces of the management cluster.
 pub(crate) fn namespaces(current: &OsStr) -> Vec<CompletionCandidate> {
     let args = KubeconfigArgs {
-        kubeconfig: word_after(&["--kubeconfig"]).map(Into::into),
+        kubeconfig: word_after(&["--kubeconfig"]),
         kubeconfig_context: word_after(&["--kubeconfig-context"]),
     };
     let found = wait(async { Management::find(&args).await.ok()??.namespaces().await.ok() });
@@ -81,7 +81,7 @@ pub(crate) fn namespaces(current: &OsStr) -> Vec<CompletionCandidate> {
 
 async fn session() -> Option<Session> {
     let globals = Globals { config: word_after(&["--config"]), verbosity: None };
-    Session::open(&globals, Printer::new()).await.ok()
+    Session::open(&globals, Printer::silent()).await.ok()
 }
 
 /// The value of a flag on the line that is being completed.

@@ -27,9 +27,12 @@ fn main() -> ExitCode {
     let cli = match Cli::read(std::env::args_os()) {
         Ok(cli) => cli,
         Err(error) => {
-            // Asking for help is no failure; everything else exits with 1, as clusterctl does.
-            let code = if error.use_stderr() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
-            return if error.print().is_ok() { code } else { ExitCode::FAILURE };
+            // Asking for help is no failure, in whatever way; everything else exits with 1, as clusterctl does.
+            let is_help = !error.use_stderr()
+                || error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+            // Who stops reading has seen enough.
+            let _ = error.print();
+            return if is_help { ExitCode::SUCCESS } else { ExitCode::FAILURE };
         }
     };
     // Threads are for those who serve; a command that prints and ends is faster without.

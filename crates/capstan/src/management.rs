@@ -39,8 +39,8 @@ impl Management {
     /// The cluster that flags, environment or the Pod name; none if nothing names one.
     pub(crate) async fn find(args: &KubeconfigArgs) -> Result<Option<Self>, CommandError> {
         let options = ClientOptions {
-            kubeconfig: args.kubeconfig.clone(),
-            context: args.kubeconfig_context.clone(),
+            kubeconfig: given(args.kubeconfig.as_ref()).map(Into::into),
+            context: given(args.kubeconfig_context.as_ref()),
             ..ClientOptions::default()
         };
         let unusable = |error| CommandError::new("cannot use the management cluster", error);
@@ -147,6 +147,11 @@ impl Management {
     fn failed(&self, doing: &str, error: kube::Error) -> CommandError {
         CommandError::new(format!("cannot {doing} in {}", self.url), error)
     }
+}
+
+/// What a flag says; scripts pass empty values for none.
+fn given(flag: Option<&String>) -> Option<String> {
+    flag.filter(|it| !it.is_empty()).cloned()
 }
 
 /// Whether nothing says where a cluster would be, rather than something wrong.

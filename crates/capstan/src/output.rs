@@ -13,7 +13,8 @@ use crate::{cli::generate::ListFormat, error::CommandError, printer::Printer};
 
 /// Writes to a file, or to standard output if there is none or it is called `-`.
 ///
-/// A file is written whole or not at all, and only for its owner: manifests may hold credentials.
+/// A file is written whole or not at all. A new one is for its owner alone, since manifests may hold credentials; one
+/// that is there keeps its mode.
 pub(crate) fn write(text: &str, file: Option<&str>, printer: Printer) -> Result<(), CommandError> {
     match file.map(str::trim).filter(|it| !it.is_empty() && *it != "-") {
         None => printer.data(text),
@@ -23,14 +24,19 @@ pub(crate) fn write(text: &str, file: Option<&str>, printer: Printer) -> Result<
 }
 
 fn write_whole(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    // A pipe or a device is no file that could be replaced.
-    if fs::metadata(file).is_ok_and(|it| !it.is_file()) {
-        return fs::OpenOptions::new().write(true).open(file)?.write_all(bytes);
+    let there = fs::metadata(file).ok();
+    // Neither a pipe or a device nor a link that leads nowhere yet can be replaced.
+    let leads_nowhere = there.is_none() && fs::symlink_metadata(file).is_ok();
+    if leads_nowhere || there.as_ref().is_some_and(|it| !it.is_file()) {
+        return fs::OpenOptions::new().write(true).create(true).truncate(true).open(file)?.write_all(bytes);
     }
     // What the name leads to is replaced, not the link.
     let file = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     let beside = Beside::create(&file)?;
     fs::write(&beside.path, bytes)?;
+    if let Some(there) = there {
+        fs::set_permissions(&beside.path, there.permissions())?;
+    }
     beside.take_place_of(&file)
 }
 
@@ -125,17 +131,19 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_replaced_whole_and_is_its_owners_alone() {
+    fn a_new_file_is_its_owners_alone_and_an_old_one_keeps_its_mode() {
         let folder = std::env::temp_dir().join(format!("capstan-output-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let file = folder.join("out.yaml");
-        fs::write(&file, "before").unwrap();
-        write(" after", file.to_str(), Printer::new()).unwrap();
-        assert_eq!(fs::read_to_string(&file).unwrap(), " after");
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        for (text, mode) in [("new", 0o600), (" after", 0o640)] {
+            write(text, file.to_str(), Printer::new()).unwrap();
+            assert_eq!(fs::read_to_string(&file).unwrap(), text);
+            #[cfg(unix)]
+            {
+                use std::os::unix::fs::PermissionsExt;
+                assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, mode);
+                fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+            }
         }
         let nowhere = folder.join("missing").join("out.yaml");
         let error = write("text", nowhere.to_str(), Printer::new()).unwrap_err();

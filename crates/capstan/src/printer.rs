@@ -20,12 +20,23 @@ const RED: Style = AnsiColor::Red.on_default().bold();
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Printer {
     interactive: bool,
+    /// Nobody is told anything but data.
+    silent: bool,
 }
 
 #[expect(clippy::unused_self, reason = "who prints must have been given the printer")]
 impl Printer {
     pub(crate) fn new() -> Self {
-        Self { interactive: io::stdout().is_terminal() && io::stderr().is_terminal() }
+        Self { interactive: io::stdout().is_terminal() && io::stderr().is_terminal(), silent: false }
+    }
+
+    /// A printer for where nobody reads: in the middle of a shell's completion.
+    pub(crate) fn silent() -> Self {
+        Self { interactive: false, silent: true }
+    }
+
+    pub(crate) fn is_interactive(self) -> bool {
+        self.interactive
     }
 
     /// Data: goes to stdout as it is. A reader who has seen enough is no failure.
@@ -50,6 +61,9 @@ impl Printer {
 
     /// What is being done.
     pub(crate) fn step(self, text: &str) {
+        if self.silent {
+            return;
+        }
         say(&mut stderr(), format_args!("{DIM}•{DIM:#} {text}\n"));
     }
 
@@ -75,6 +89,9 @@ impl Printer {
     }
 
     pub(crate) fn warn(self, text: &str) {
+        if self.silent {
+            return;
+        }
         say(&mut stderr(), format_args!("{YELLOW}warning:{YELLOW:#} {text}\n"));
     }
 

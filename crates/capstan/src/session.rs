@@ -37,13 +37,19 @@ impl Session {
         // The configuration may come over the network, and has tokens for what comes after it.
         let http = connect(&environment, None, 0, printer);
         let named = globals.config.as_deref().filter(|it| !it.is_empty());
-        let config = Config::load(named, &environment, &http).await?;
+        let named = named.map(|it| expand_home(it, &environment).to_string_lossy().into_owned());
+        let config = Config::load(named.as_deref(), &environment, &http).await?;
         for warning in config.warnings() {
             printer.warn(warning);
         }
         let verbosity = verbosity(globals, &config)?;
         let http = connect(&environment, Some(&config), verbosity, printer);
         Ok(Self { environment, config, http, printer })
+    }
+
+    /// A path; shells expand `~` in `--flag ~/file`, but not in `--flag=~/file`.
+    pub(crate) fn expand_home(&self, path: &str) -> PathBuf {
+        expand_home(path, &self.environment)
     }
 
     /// Where the releases of a provider are.
@@ -101,6 +107,13 @@ impl Session {
     }
 }
 
+fn expand_home(path: &str, environment: &Environment) -> PathBuf {
+    match (path.strip_prefix("~/"), &environment.home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => PathBuf::from(path),
+    }
+}
+
 /// The surroundings of this process. Variables that are no text cannot be meant for us.
 fn capture() -> Environment {
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
@@ -118,6 +131,7 @@ fn verbosity(globals: &Globals, config: &Config) -> Result<u8, CommandError> {
     match (globals.verbosity, config.variable(VARIABLE)) {
         (Some(level), _) => Ok(level),
         (None, None) => Ok(0),
+        (None, Some(text)) if text.is_empty() => Ok(0),
         (None, Some(text)) => text.parse().map_err(|_| {
             CommandError::plain(format!("{VARIABLE} is {text:?}, which is no number"))
                 .hint("set it to a number from 0 to 9, or unset it")
@@ -173,6 +187,13 @@ fn tell(progress: &Progress<'_>, verbosity: u8, printer: Printer) {
         Progress::Retrying { url, reason, .. } => printer.warn(&format!("{url}: {reason}; trying again")),
         Progress::Stale { what, fetched, .. } => {
             printer.warn(&format!("using {what} as it was fetched at {fetched}: it cannot be asked for now"));
+        }
+        Progress::Received { url, bytes, total } if printer.is_interactive() => {
+            if total.is_some_and(|total| total <= *bytes) {
+                printer.progress_done();
+            } else {
+                printer.progress(&format!("{url}: {} KiB", bytes >> 10));
+            }
         }
         Progress::Requested { url } if verbosity > 0 => printer.step(&format!("fetching {url}")),
         Progress::Cached { what } if verbosity > 0 => printer.step(&format!("{what} is in the cache")),

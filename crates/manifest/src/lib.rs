@@ -8,7 +8,7 @@ pub mod images;
 mod namespaces;
 pub mod objects;
 mod place;
-mod scope;
+pub mod scope;
 pub mod template;
 pub mod text;
 pub mod typed;

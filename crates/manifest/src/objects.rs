@@ -233,8 +233,32 @@ impl Object {
     }
 }
 
-/// The objects of a file's documents; empty documents are none.
+/// The objects of a file's documents; empty documents are none, and a `List` is what is in it. Upstream leaves lists
+/// as they are, so that nothing in them is moved or labelled.
 pub(crate) fn read(documents: Vec<Value>) -> Result<Vec<Object>, ObjectError> {
-    let filled = documents.into_iter().enumerate().filter(|(_, value)| !value.is_null());
-    filled.map(|(document, value)| Object::read(document, value)).collect()
+    let mut objects = Vec::with_capacity(documents.len());
+    for (document, value) in documents.into_iter().enumerate() {
+        for value in unpack(value) {
+            objects.push(Object::read(document, value)?);
+        }
+    }
+    Ok(objects)
+}
+
+fn unpack(value: Value) -> Vec<Value> {
+    match value {
+        Value::Null => Vec::new(),
+        Value::Object(mut list) if is_list(&list) => match list.remove("items") {
+            Some(Value::Array(items)) => items,
+            _ => Vec::new(),
+        },
+        value => vec![value],
+    }
+}
+
+fn is_list(object: &Map<String, Value>) -> bool {
+    let is = |field: &str, text: &str| object.get(field).and_then(Value::as_str) == Some(text);
+    is("kind", "List")
+        && is("apiVersion", "v1")
+        && matches!(object.get("items"), None | Some(Value::Array(_) | Value::Null))
 }

@@ -45,6 +45,11 @@ const CLUSTER_SCOPED: &[(&str, &[&str])] = &[
     ("trust.cert-manager.io", &["Bundle"]),
 ];
 
+/// Whether a kind is known to live in no namespace.
+pub fn is_cluster_scoped(group: &str, kind: &str) -> bool {
+    CLUSTER_SCOPED.iter().any(|(known, kinds)| *known == group && kinds.contains(&kind))
+}
+
 /// What is known of the scopes of kinds: what a file's own CRDs say, then Kubernetes' own kinds.
 #[derive(Debug, Default)]
 pub(crate) struct Scopes {
@@ -61,9 +66,7 @@ impl Scopes {
     pub(crate) fn is_namespaced(&self, object: &Object) -> bool {
         let (group, kind) = (object.group(), object.kind());
         let declared = self.is_namespaced.get(&(group.to_owned(), kind.to_owned()));
-        declared.copied().unwrap_or_else(|| {
-            !CLUSTER_SCOPED.iter().any(|(known, kinds)| *known == group && kinds.contains(&kind))
-        })
+        declared.copied().unwrap_or_else(|| !is_cluster_scoped(group, kind))
     }
 }
 

@@ -43,14 +43,7 @@ impl TextError {
             ),
             Self::Syntax(error) => error.hint(),
             Self::Variables(RenderError::Evaluation(error)) => error.hint(),
-            Self::Variables(RenderError::Missing(missing)) => {
-                let first = missing.variables.first()?;
-                Some(format!(
-                    "set each in the environment (`export {0}=...`) or in the configuration file (`{0}: ...`)",
-                    first.name
-                ))
-            }
-            Self::Yaml(_) | Self::NotAnObject { .. } => None,
+            Self::Variables(RenderError::Missing(_)) | Self::Yaml(_) | Self::NotAnObject { .. } => None,
         }
     }
 }

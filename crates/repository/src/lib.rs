@@ -18,7 +18,7 @@ mod repository;
 mod source;
 mod version;
 
-pub use config::{CertManager, Config, ConfigError};
+pub use config::{CertManager, Config, ConfigError, environment_name};
 pub use config_maps::{COMPRESSED_ANNOTATION, ConfigMaps, ConfigMapsError, VERSION_LABEL};
 pub use environment::{Environment, Os};
 pub use error::FetchError;

@@ -2,9 +2,15 @@
 
 use clap::{Arg, ArgAction, Command};
 
+use crate::program;
+
 /// Gives every switch the form that scripts know: `--switch`, `--switch=true`, `--switch=false`. Of a flag that is given
-/// twice the last one counts.
+/// twice the last one counts. Examples call the program as it was called.
 pub(crate) fn with_habits(command: Command) -> Command {
+    let command = match command.get_after_help().map(ToString::to_string) {
+        Some(examples) => command.after_help(examples.replace("capstan ", &format!("{} ", program::name()))),
+        None => command,
+    };
     command.args_override_self(true).mut_args(switch).mut_subcommands(with_habits)
 }
 
@@ -23,12 +29,17 @@ fn switch(arg: Arg) -> Arg {
 }
 
 /// The words that Go takes for true and false.
-fn go_bool(text: &str) -> Result<bool, String> {
+pub(crate) fn go_bool(text: &str) -> Result<bool, String> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
         "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
         _ => Err("must be true or false".to_owned()),
     }
+}
+
+/// A level of verbosity; more than there are is no mistake.
+pub(crate) fn level(text: &str) -> Result<u8, String> {
+    Ok(u8::try_from(go_integer(text)?.clamp(0, 255)).unwrap_or(u8::MAX))
 }
 
 /// A whole number as Go reads flags: `0x10`, `010` and `0o10` (8), `0b1`, `1_000`.

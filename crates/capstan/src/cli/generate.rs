@@ -1,12 +1,10 @@
 //! Flags of `generate` and of its older names under `config`.
 
-use std::path::PathBuf;
-
 use capstan_api::provider::ProviderType;
 use clap::{Args, Subcommand, ValueEnum};
 use clap_complete::ArgValueCompleter;
 
-use super::cobra::go_integer;
+use super::cobra::{go_bool, go_integer};
 use crate::complete;
 
 #[derive(Args, Debug)]
@@ -75,7 +73,7 @@ pub(crate) enum ListFormat {
 pub(crate) struct KubeconfigArgs {
     /// Kubeconfig of the management cluster [default: $KUBECONFIG, ~/.kube/config, or the Pod's service account]
     #[arg(long, value_name = "FILE")]
-    pub(crate) kubeconfig: Option<PathBuf>,
+    pub(crate) kubeconfig: Option<String>,
 
     /// Context of the kubeconfig [default: its current one]
     #[arg(long, value_name = "NAME", add = ArgValueCompleter::new(complete::contexts))]
@@ -148,7 +146,6 @@ pub(crate) struct ClusterArgs {
 
 /// One provider, by a flag of its type.
 #[derive(Args, Debug)]
-#[group(id = "provider", required = true, multiple = false)]
 pub(crate) struct OneProvider {
     /// Core provider
     #[arg(long, value_name = "NAME[:VERSION]",
@@ -187,9 +184,9 @@ pub(crate) struct OneProvider {
 }
 
 impl OneProvider {
-    /// The provider that was named, which the parser has made sure of.
-    pub(crate) fn named(&self) -> Option<(ProviderType, &str)> {
-        [
+    /// The providers that are named. An empty name, as scripts pass it, names none.
+    pub(crate) fn named(&self) -> Vec<(ProviderType, &str)> {
+        let flags = [
             (ProviderType::Core, &self.core),
             (ProviderType::Bootstrap, &self.bootstrap),
             (ProviderType::ControlPlane, &self.control_plane),
@@ -197,9 +194,9 @@ impl OneProvider {
             (ProviderType::Ipam, &self.ipam),
             (ProviderType::RuntimeExtension, &self.runtime_extension),
             (ProviderType::Addon, &self.addon),
-        ]
-        .into_iter()
-        .find_map(|(kind, name)| Some((kind, name.as_deref()?)))
+        ];
+        let given = flags.into_iter().filter_map(|(kind, name)| Some((kind, name.as_deref()?)));
+        given.filter(|(_, name)| !name.is_empty()).collect()
     }
 }
 
@@ -218,7 +215,7 @@ pub(crate) struct ProviderArgs {
 
     /// Whether the names of ClusterRoles and ClusterRoleBindings begin with the namespace
     #[arg(long, value_name = "BOOL", action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true,
-          default_value = "true", default_missing_value = "true")]
+          default_value = "true", default_missing_value = "true", value_parser = go_bool)]
     pub(crate) rbac_prefix: bool,
 
     /// Print what the provider is, which variables it takes and which images it needs

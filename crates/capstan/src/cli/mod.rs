@@ -21,7 +21,7 @@ pub(crate) use lint::{Lint, LintArgs, LintFiles};
 
 /// A Cluster API management plane: the CLI, the core provider and a reference infrastructure provider in one binary.
 #[derive(Debug, Parser)]
-#[command(name = "capstan", version, disable_help_subcommand = true, arg_required_else_help = true)]
+#[command(name = "capstan", version, arg_required_else_help = true)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) globals: Globals,
@@ -53,7 +53,8 @@ pub(crate) struct Globals {
     pub(crate) config: Option<String>,
 
     /// Verbosity: 1 tells what is fetched from where [default: $CLUSTERCTL_LOG_LEVEL, or 0]
-    #[arg(short = 'v', long = "v", global = true, value_name = "LEVEL")]
+    #[arg(short = 'v', long = "v", global = true, value_name = "LEVEL", value_parser = cobra::level,
+          allow_negative_numbers = true)]
     pub(crate) verbosity: Option<u8>,
 }
 
@@ -220,7 +221,7 @@ pub(crate) struct CrdsArgs {
     ///
     /// Use --webhooks=false for a manager that runs with --webhook-port 0.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true,
-          default_value = "true", default_missing_value = "true")]
+          default_value = "true", default_missing_value = "true", value_parser = cobra::go_bool)]
     pub(crate) webhooks: bool,
 }
 

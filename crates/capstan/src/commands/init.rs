@@ -6,7 +6,7 @@ use capstan_api::provider::ProviderType;
 use capstan_manifest::{components, text};
 use serde_json::json;
 
-use super::generate::unusable;
+use super::generate::{Asked, unusable};
 use crate::{
     cli::{
         Globals,
@@ -34,7 +34,8 @@ pub(crate) async fn run(args: InitArgs, globals: &Globals, printer: Printer) -> 
 
 async fn list_images(args: &ListImagesArgs, globals: &Globals, printer: Printer) -> Result<(), CommandError> {
     let session = Session::open(globals, printer).await?;
-    let is_asked = args.kubeconfig.kubeconfig.is_some() || args.kubeconfig.kubeconfig_context.is_some();
+    let flags = [&args.kubeconfig.kubeconfig, &args.kubeconfig.kubeconfig_context];
+    let is_asked = flags.into_iter().flatten().any(|it| !it.is_empty());
     let cluster = if is_asked { Management::find(&args.kubeconfig).await? } else { None };
     let (first, needs_cert_manager) = match &cluster {
         None => (true, true),
@@ -61,7 +62,7 @@ fn wanted(given: &ManyProviders, first: bool) -> Vec<(ProviderType, String)> {
         [] if first => vec![name.to_owned()],
         given => given.to_vec(),
     };
-    let core: Vec<String> = given.core.iter().cloned().collect();
+    let core: Vec<String> = given.core.iter().filter(|it| !it.is_empty()).cloned().collect();
     let lists = [
         (ProviderType::Core, or_default(&core, capstan_api::names::CORE_PROVIDER)),
         (ProviderType::Bootstrap, or_default(&given.bootstrap, "kubeadm")),
@@ -72,7 +73,7 @@ fn wanted(given: &ManyProviders, first: bool) -> Vec<(ProviderType, String)> {
         (ProviderType::Addon, given.addon.clone()),
     ];
     let named = lists.into_iter().flat_map(|(kind, names)| names.into_iter().map(move |name| (kind, name)));
-    named.filter(|(_, name)| name != NONE).collect()
+    named.filter(|(_, name)| name != NONE && !name.is_empty()).collect()
 }
 
 async fn provider_images(
@@ -93,7 +94,8 @@ async fn cert_manager_images(session: &Session) -> Result<Vec<String>, CommandEr
 /// The images of a file. Its variables are replaced where they have a value or a default: an image may be one.
 fn images(session: &Session, component: &str, text: &str, origin: &str) -> Result<Vec<String>, CommandError> {
     let lookup = |name: &str| Some(session.config.variable(name).unwrap_or_default());
-    let documents = text::objects(text, Some(&lookup)).map_err(|error| unusable(origin, &error))?;
+    let documents = text::objects(text, Some(&lookup))
+        .map_err(|error| unusable(origin, &error, Asked::Provider, session))?;
     let values: Vec<_> = documents.into_iter().map(|it| it.value).collect();
     components::images(&values, &session.image_overrides()?, component)
         .map_err(|error| CommandError::plain(format!("cannot use {origin}: {error}")).hint_if(error.hint()))

@@ -1,6 +1,7 @@
 //! An object of a file, as far as lint looks at it.
 
 use capstan_api::names::CORE_GROUP;
+use capstan_manifest::scope::is_cluster_scoped;
 use serde_json::Value;
 
 /// An object and the document that it is.
@@ -10,35 +11,6 @@ pub(super) struct Object<'a> {
     pub(super) document: usize,
     pub(super) value: &'a Value,
 }
-
-/// Kinds that clusterctl leaves without a namespace.
-const CLUSTER_WIDE: [&str; 16] = [
-    "Namespace",
-    "Node",
-    "PersistentVolume",
-    "PodSecurityPolicy",
-    "CertificateSigningRequest",
-    "ClusterRoleBinding",
-    "ClusterRole",
-    "VolumeAttachment",
-    "StorageClass",
-    "CSIDriver",
-    "CSINode",
-    "ValidatingWebhookConfiguration",
-    "MutatingWebhookConfiguration",
-    "CustomResourceDefinition",
-    "PriorityClass",
-    "RuntimeClass",
-];
-
-/// Others that are known to be cluster-wide, with their groups.
-const MORE_CLUSTER_WIDE: [(&str, &str); 5] = [
-    ("apiregistration.k8s.io", "APIService"),
-    ("cert-manager.io", "ClusterIssuer"),
-    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"),
-    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"),
-    ("networking.k8s.io", "IngressClass"),
-];
 
 impl<'a> Object<'a> {
     pub(super) fn text(&self, pointer: &str) -> Option<&'a str> {
@@ -67,7 +39,7 @@ impl<'a> Object<'a> {
     }
 
     pub(super) fn is_cluster_wide(&self) -> bool {
-        CLUSTER_WIDE.contains(&self.kind()) || MORE_CLUSTER_WIDE.contains(&(self.group(), self.kind()))
+        is_cluster_scoped(self.group(), self.kind())
     }
 
     /// Whether it is one of core's kinds.

@@ -166,11 +166,10 @@ pub fn images(
     overrides: &Overrides,
     label: &str,
 ) -> Result<Vec<String>, ComponentsError> {
-    let is_workload =
-        |value: &Value| value.get("kind").and_then(Value::as_str).is_some_and(workloads::is_workload);
+    let kind = |value: &Value| value.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let is_wanted = |value: &&Value| workloads::is_workload(&kind(value)) || kind(value) == "List";
     // Documents keep their places, for errors.
-    let workloads =
-        documents.iter().map(|value| if is_workload(value) { value.clone() } else { Value::Null });
+    let workloads = documents.iter().map(|value| Some(value).filter(is_wanted).cloned().unwrap_or_default());
     Ok(workloads::replace_images(&mut objects::read(workloads.collect())?, overrides, label)?)
 }
 

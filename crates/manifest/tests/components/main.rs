@@ -201,6 +201,19 @@ fn errors_name_the_object() {
 }
 
 #[test]
+fn a_list_is_what_is_in_it() {
+    let list = |items: Vec<Value>| json!({"apiVersion": "v1", "kind": "List", "items": items});
+    let image = deployment(&json!([{"name": "c", "image": "r.io/a:1"}]));
+    let rendered = render(vec![list(vec![namespace("own"), image.clone()]), object("v1", "Secret", "s")]);
+    assert_eq!(names(rendered.objects()), ["new", "d", "s"]);
+    assert!(rendered.objects()[1..].iter().all(|it| it["metadata"]["namespace"] == "new"));
+    assert_eq!(rendered.images, ["r.io/a:1"]);
+    assert_eq!(components::images(&[list(vec![image])], &Overrides::default(), "a").unwrap(), ["r.io/a:1"]);
+    let two = vec![namespace("a"), list(vec![namespace("b")])];
+    assert_eq!(refused(two).1, Some(1), "a second Namespace does not hide in a list");
+}
+
+#[test]
 fn listing_images_looks_at_nothing_else() {
     let documents =
         [json!(["no object"]), json!({}), deployment(&json!([{"name": "c", "image": "r.io/a:1"}]))];

@@ -26,7 +26,8 @@ use crate::{
     FetchError, config::value::Value, environment::Environment, overrides::Overrides, provider::Provider,
     remote::Http,
 };
-use variables::{Variables, environment_name};
+use variables::Variables;
+pub use variables::environment_name;
 
 const OVERRIDES_FOLDER: &str = "overridesFolder";
 

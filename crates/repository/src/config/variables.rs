@@ -23,7 +23,7 @@ struct Entry {
 }
 
 /// What a key of the file, or a name in a template, is called in the environment.
-pub(super) fn environment_name(key: &str) -> String {
+pub fn environment_name(key: &str) -> String {
     key.to_uppercase().replace('-', "_")
 }
 

@@ -6,7 +6,7 @@ use capstan_repository::{ProviderArgument, Repository};
 use serde_json::Value;
 
 use super::{
-    cluster_classes,
+    Asked, cluster_classes,
     source::{self, Text},
     unusable, variables,
 };
@@ -36,9 +36,10 @@ pub(crate) async fn run(args: &ClusterArgs, globals: &Globals, printer: Printer)
     let (template, release) = source.fetch(&session, &cluster).await?;
     if args.list_variables {
         let parsed = Template::parse(&template.text);
-        let parsed = parsed.map_err(|error| unusable(&template.origin, &error.into()))?;
+        let parsed =
+            parsed.map_err(|error| unusable(&template.origin, &error.into(), Asked::Cluster, &session))?;
         let list = variables::list(parsed.variables(), args, &session.config);
-        return output::write(&list, None, printer);
+        return output::write(&list, args.write_to.as_deref(), printer);
     }
     let namespace = target_namespace(args, &cluster).await?;
     let objects = render(&template, &namespace, &session)?;
@@ -58,7 +59,7 @@ pub(super) fn render(
 ) -> Result<Vec<Value>, CommandError> {
     let lookup = |name: &str| session.config.variable(name);
     let documents = text::objects(&template.text, Some(&lookup));
-    let documents = documents.map_err(|error| unusable(&template.origin, &error))?;
+    let documents = documents.map_err(|error| unusable(&template.origin, &error, Asked::Cluster, session))?;
     let values = documents.into_iter().map(|it| it.value).collect();
     template::render(values, Some(namespace))
         .map_err(|error| CommandError::plain(format!("cannot use {}: {error}", template.origin)))

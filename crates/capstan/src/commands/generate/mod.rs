@@ -7,10 +7,12 @@ mod source;
 mod variables;
 mod yaml;
 
+use capstan_api::admission::rules::is_dns_label;
 use capstan_manifest::{
     envsubst::{MissingVariables, RenderError},
     text::TextError,
 };
+use capstan_repository::environment_name;
 
 use crate::{
     cli::{
@@ -19,6 +21,7 @@ use crate::{
     },
     error::CommandError,
     printer::Printer,
+    session::Session,
 };
 
 pub(crate) async fn run(args: GenerateArgs, globals: &Globals, printer: Printer) -> Result<(), CommandError> {
@@ -29,25 +32,60 @@ pub(crate) async fn run(args: GenerateArgs, globals: &Globals, printer: Printer)
     }
 }
 
+/// What is asked for, as far as it matters for how to set variables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    Cluster,
+    Provider,
+    Yaml,
+}
+
 /// Says in which file a text could not be rendered.
-pub(super) fn unusable(origin: &str, error: &TextError) -> CommandError {
+pub(super) fn unusable(origin: &str, error: &TextError, asked: Asked, session: &Session) -> CommandError {
     match error {
-        TextError::Variables(RenderError::Missing(missing)) => unset(origin, missing),
+        TextError::Variables(RenderError::Missing(missing)) => unset(origin, missing, asked, session),
         error => CommandError::plain(format!("cannot use {origin}: {error}")).hint_if(error.hint()),
     }
 }
 
-/// Names all variables that have no value, each with its places.
-fn unset(origin: &str, missing: &MissingVariables) -> CommandError {
+/// Names all variables that have no value, each with its places and what is special about it.
+fn unset(origin: &str, missing: &MissingVariables, asked: Asked, session: &Session) -> CommandError {
     let count = match missing.variables.len() {
         1 => "1 variable".to_owned(),
         count => format!("{count} variables"),
     };
     let mut error = CommandError::plain(format!("cannot use {origin}: no value is set for {count}"));
-    error.causes = missing.to_lines();
+    let names = missing.variables.iter().map(|it| it.name.as_str());
+    error.causes = missing
+        .to_lines()
+        .into_iter()
+        .zip(names)
+        .map(|(line, name)| {
+            let flag = variables::flag_of(name).filter(|_| asked == Asked::Cluster);
+            let flag = flag.map(|flag| format!("{flag} sets it"));
+            flag.or_else(|| session.config.why_unset(name))
+                .map_or(line.clone(), |note| format!("{line}: {note}"))
+        })
+        .collect();
     let example = missing.variables.first().map_or("NAME", |it| it.name.as_str());
+    let list = match asked {
+        Asked::Cluster | Asked::Yaml => "--list-variables",
+        Asked::Provider => "--describe",
+    };
     error.hint(format!(
-        "set each in the environment (`export {example}=...`) or in the configuration file (`{example}: ...`); \
-         --list-variables tells what there is to set"
+        "set each in the environment (`export {}=...`) or in the configuration file (`{example}: ...`); {list} tells \
+         what there is to set",
+        environment_name(example)
     ))
+}
+
+/// Refuses a namespace that no API server would take; an empty one is none.
+pub(super) fn check_namespace(flag: &str, namespace: Option<&str>) -> Result<(), CommandError> {
+    match namespace {
+        Some(namespace) if !namespace.is_empty() && !is_dns_label(namespace) => {
+            Err(CommandError::plain(format!("{namespace:?} cannot be the name of a namespace"))
+                .hint(format!("{flag} takes at most 63 lower-case letters, digits and dashes")))
+        }
+        _ => Ok(()),
+    }
 }

@@ -8,7 +8,7 @@ use capstan_manifest::{
 use capstan_repository::File;
 use serde_json::json;
 
-use super::unusable;
+use super::{Asked, check_namespace, unusable};
 use crate::{
     cli::{Globals, generate::ProviderArgs},
     error::CommandError,
@@ -17,6 +17,8 @@ use crate::{
     session::{Release, Session},
 };
 
+const ONE_FLAG: &str = "use one of --core, --bootstrap, --control-plane, --infrastructure, --ipam, \
+                        --runtime-extension and --addon, e.g. --infrastructure aws:v2.9.1";
 /// The width of the names in a description.
 const LABEL_WIDTH: usize = 20;
 
@@ -25,17 +27,20 @@ pub(crate) async fn run(
     globals: &Globals,
     printer: Printer,
 ) -> Result<(), CommandError> {
-    let Some((kind, argument)) = args.provider.named() else {
-        return Err(
-            CommandError::plain("no provider is named").hint("use e.g. --infrastructure NAME[:VERSION]")
-        );
+    let (kind, argument) = match args.provider.named().as_slice() {
+        &[one] => one,
+        [] => return Err(CommandError::plain("no provider is named").hint(ONE_FLAG)),
+        _ => return Err(CommandError::plain("more than one provider is named").hint(ONE_FLAG)),
     };
+    check_namespace("--target-namespace", args.target_namespace.as_deref())?;
+    check_namespace("--watching-namespace", args.watching_namespace.as_deref())?;
     let session = Session::open(globals, printer).await?;
     let release = session.release(kind, argument).await?;
     let file = session.components(&release).await?;
     let components = render(&release, &file, args, &session)?;
     if args.describe {
-        return printer.data(&describe(&release, &file, &components, args)?);
+        let text = describe(&release, &file, &components, args, &session)?;
+        return output::write(&text, args.write_to.as_deref(), printer);
     }
     output::write(&output::manifests(components.objects()), args.write_to.as_deref(), printer)
 }
@@ -50,7 +55,8 @@ fn render(
     let lookup = |name: &str| session.config.variable(name);
     let keeps_variables = args.raw || args.describe;
     let lookup: Option<text::Lookup<'_>> = if keeps_variables { None } else { Some(&lookup) };
-    let documents = text::objects(&file.text, lookup).map_err(|error| unusable(origin, &error))?;
+    let documents = text::objects(&file.text, lookup)
+        .map_err(|error| unusable(origin, &error, Asked::Provider, session))?;
     let images = session.image_overrides()?;
     let options = Options {
         label: &release.provider.label(),
@@ -69,8 +75,10 @@ fn describe(
     file: &File,
     components: &Components,
     args: &ProviderArgs,
+    session: &Session,
 ) -> Result<String, CommandError> {
-    let template = Template::parse(&file.text).map_err(|error| unusable(&file.origin, &error.into()))?;
+    let template = Template::parse(&file.text)
+        .map_err(|error| unusable(&file.origin, &error.into(), Asked::Provider, session))?;
     let variables: Vec<_> = template.variables().keys().cloned().collect();
     let (folder, name) = release.provider.url.rsplit_once('/').unwrap_or(("", &release.provider.url));
     let base = folder.rsplit_once('/').map_or_else(String::new, |(base, _)| format!("{base}/"));

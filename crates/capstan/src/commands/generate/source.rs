@@ -1,8 +1,9 @@
 //! Text from a file, standard input or an address.
 
-use std::{fs, io, path::Path};
+use std::{fs, io};
 
 use capstan_repository::remote;
+use url::Url;
 
 use crate::{error::CommandError, session::Session};
 
@@ -21,13 +22,16 @@ pub(super) async fn read(from: &str, session: &Session) -> Result<Text, CommandE
     if from == "-" {
         return text("standard input", io::read_to_string(io::stdin()));
     }
-    if let Some(path) = from.strip_prefix("file://") {
-        return text(path, fs::read_to_string(path));
-    }
-    match from.split_once("://") {
-        None => text(from, fs::read_to_string(expand_home(from, session))),
-        Some(("https", _)) => fetch(from, session).await,
-        Some((scheme, _)) => Err(CommandError::plain(format!("--from {from}: {scheme}:// is not supported"))
+    let scheme = from.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+    match scheme.as_deref() {
+        None => text(from, fs::read_to_string(session.expand_home(from))),
+        Some("file") => {
+            let path = Url::parse(from).ok().and_then(|it| it.to_file_path().ok());
+            let path = path.ok_or_else(|| CommandError::plain(format!("--from {from} names no file")))?;
+            text(&path.display().to_string(), fs::read_to_string(&path))
+        }
+        Some("https") => fetch(from, session).await,
+        Some(scheme) => Err(CommandError::plain(format!("--from {from}: {scheme}:// is not supported"))
             .hint("use https://, file:// or the path of a file")),
     }
 }
@@ -37,17 +41,9 @@ fn text(origin: &str, read: io::Result<String>) -> Result<Text, CommandError> {
     Ok(Text { text, origin: origin.to_owned() })
 }
 
-/// Shells expand `~` in `--from ~/file`, but not in `--from=~/file`.
-fn expand_home(path: &str, session: &Session) -> std::path::PathBuf {
-    match (path.strip_prefix("~/"), &session.environment.home) {
-        (Some(rest), Some(home)) => home.join(rest),
-        _ => Path::new(path).to_owned(),
-    }
-}
-
 async fn fetch(url: &str, session: &Session) -> Result<Text, CommandError> {
     let fetched = remote::fetch_url(&session.http, url).await?;
     let text = String::from_utf8(fetched.bytes)
         .map_err(|error| CommandError::new(format!("{url} is not text"), error.utf8_error()))?;
-    Ok(Text { text, origin: url.to_owned() })
+    Ok(Text { text, origin: fetched.url })
 }

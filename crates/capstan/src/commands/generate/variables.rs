@@ -2,16 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use capstan_api::admission::rules::{is_dns_label, is_dns_subdomain};
+use capstan_api::admission::rules::is_dns_subdomain;
 use capstan_manifest::envsubst::Variable;
 use capstan_repository::{Config, Version};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::{
-    cli::generate::{ClusterArgs, ListFormat},
-    error::CommandError,
-    output,
-};
+use super::check_namespace;
+use crate::{cli::generate::ClusterArgs, error::CommandError, output};
 
 const CLUSTER_NAME: &str = "CLUSTER_NAME";
 const NAMESPACE: &str = "NAMESPACE";
@@ -21,10 +18,7 @@ const WORKER_MACHINE_COUNT: &str = "WORKER_MACHINE_COUNT";
 
 /// Lets flags and arguments win over the environment and the configuration file.
 pub(super) fn set(config: &mut Config, args: &ClusterArgs, namespace: &str) -> Result<(), CommandError> {
-    if !is_dns_label(namespace) {
-        return Err(CommandError::plain(format!("{namespace:?} cannot be the name of a namespace"))
-            .hint("--target-namespace takes at most 63 lower-case letters, digits and dashes"));
-    }
+    check_namespace("--target-namespace", Some(namespace))?;
     if !is_dns_subdomain(&args.name) {
         return Err(CommandError::plain(format!("{:?} cannot be the name of a cluster", args.name))
             .hint("use lower-case letters, digits, dashes and dots, with a letter or digit at both ends"));
@@ -47,55 +41,78 @@ pub(super) fn set(config: &mut Config, args: &ClusterArgs, namespace: &str) -> R
 
 /// A number of machines: from the flag, else the variable, else the least.
 fn count(config: &Config, name: &str, flag: Option<i64>, least: i64) -> Result<i64, CommandError> {
-    let number = match (flag, config.variable(name)) {
+    let hint =
+        flag_of(name).map(|flag| format!("{flag} wins over the environment and the configuration file"));
+    let set = config.variable(name).filter(|_| flag.is_none());
+    let number = match (flag, &set) {
         (Some(number), _) => number,
         (None, None) => least,
         (None, Some(text)) => text.parse().map_err(|_| {
-            CommandError::plain(format!("variable {name} is {text:?}, which is no whole number")).hint(
-                format!("set it in the environment or the configuration file, or use --{}", flag_of(name)),
-            )
+            CommandError::plain(format!("variable {name} is {text:?}, which is no whole number"))
+                .hint_if(hint.clone())
         })?,
     };
-    if number < least {
-        return Err(CommandError::plain(format!(
-            "--{} is {number}; it must be {least} at least",
-            flag_of(name)
-        )));
+    if number >= least {
+        return Ok(number);
     }
-    Ok(number)
+    let what = if set.is_some() { name.to_owned() } else { flag_of(name).unwrap_or_default().to_owned() };
+    Err(CommandError::plain(format!("{what} is {number}; it must be {least} at least")))
 }
 
 /// The flag that sets a variable.
-fn flag_of(variable: &str) -> String {
-    variable.to_lowercase().replace('_', "-")
+pub(super) fn flag_of(variable: &str) -> Option<&'static str> {
+    Some(match variable {
+        NAMESPACE => "--target-namespace",
+        KUBERNETES_VERSION => "--kubernetes-version",
+        CONTROL_PLANE_MACHINE_COUNT => "--control-plane-machine-count",
+        WORKER_MACHINE_COUNT => "--worker-machine-count",
+        _ => return None,
+    })
 }
 
-/// What a variable is without being set, as the list tells it.
+/// What a variable is without being set.
 enum Fallback {
+    /// It must be set.
     Nothing,
+    /// Flags, arguments or rules of ours say so.
     Is(String),
+    /// The template says so.
+    Default(String),
+    /// It is known only when it is needed.
+    Later(&'static str),
+}
+
+impl Fallback {
+    /// As the list for people has it.
+    fn text(&self) -> Option<String> {
+        match self {
+            Self::Nothing => None,
+            Self::Is(value) => Some(value.clone()),
+            Self::Default(value) if value.starts_with('"') => Some(value.clone()),
+            Self::Default(value) => Some(quote(value)),
+            Self::Later(words) => Some((*words).to_owned()),
+        }
+    }
+
+    fn value(&self) -> Option<&str> {
+        match self {
+            Self::Is(value) | Self::Default(value) => Some(value),
+            Self::Nothing | Self::Later(_) => None,
+        }
+    }
 }
 
 /// The list of variables, required ones first.
 pub(super) fn list(variables: &BTreeMap<String, Variable>, args: &ClusterArgs, config: &Config) -> String {
-    let fallbacks: Vec<_> = variables.values().map(|it| (it, fallback(it, args, config))).collect();
-    let required = fallbacks.iter().filter(|(_, it)| matches!(it, Fallback::Nothing));
-    let required: Vec<_> = required.map(|(variable, _)| variable.name.as_str()).collect();
-    let optional: Vec<_> = fallbacks
-        .iter()
-        .filter_map(|(variable, it)| match it {
-            Fallback::Nothing => None,
-            Fallback::Is(value) => Some((variable.name.as_str(), value.as_str())),
-        })
-        .collect();
-    match args.output {
-        ListFormat::Text => as_text(&required, &optional),
-        format => {
-            let value = |(name, value): &(&str, &str)| json!({"name": name, "default": unquoted(value)});
-            let optional: Vec<Value> = optional.iter().map(value).collect();
-            output::list(format, &json!({"required": required, "optional": optional}), String::new)
-        }
-    }
+    let fallbacks: Vec<_> = variables.values().map(|it| (&it.name, fallback(it, args, config))).collect();
+    let (required, optional): (Vec<_>, Vec<_>) =
+        fallbacks.iter().partition(|(_, it)| matches!(it, Fallback::Nothing));
+    let required: Vec<_> = required.into_iter().map(|(name, _)| name.as_str()).collect();
+    let entries = optional.iter().map(|(name, it)| json!({"name": name, "default": it.value()}));
+    let value = json!({"required": required, "optional": entries.collect::<Vec<_>>()});
+    let rows =
+        || optional.iter().filter_map(|(name, it)| Some((name.as_str(), it.text()?))).collect::<Vec<_>>();
+    output::list(args.output, &value, || as_text(&required, &rows()))
 }
 
 fn fallback(variable: &Variable, args: &ClusterArgs, config: &Config) -> Fallback {
@@ -105,10 +122,10 @@ fn fallback(variable: &Variable, args: &ClusterArgs, config: &Config) -> Fallbac
     };
     match variable.name.as_str() {
         CLUSTER_NAME => Fallback::Is(args.name.clone()),
-        NAMESPACE => {
-            let current = || "current Namespace in the KubeConfig file".to_owned();
-            Fallback::Is(args.target_namespace.clone().unwrap_or_else(current))
-        }
+        NAMESPACE => match args.target_namespace.as_ref().filter(|it| !it.is_empty()) {
+            Some(namespace) => Fallback::Is(namespace.clone()),
+            None => Fallback::Later("current Namespace in the KubeConfig file"),
+        },
         CONTROL_PLANE_MACHINE_COUNT => number(args.control_plane_machine_count, 1),
         WORKER_MACHINE_COUNT => number(args.worker_machine_count, 0),
         KUBERNETES_VERSION => {
@@ -121,16 +138,15 @@ fn fallback(variable: &Variable, args: &ClusterArgs, config: &Config) -> Fallbac
     }
 }
 
-/// The default that the template gives, in quotes.
+/// The default that the template gives.
 fn own_default(variable: &Variable) -> Fallback {
     match variable.default.as_deref() {
         None | Some("") => Fallback::Nothing,
-        Some(quoted) if quoted.starts_with('"') => Fallback::Is(quoted.to_owned()),
-        Some(text) => Fallback::Is(quote(text)),
+        Some(text) => Fallback::Default(text.to_owned()),
     }
 }
 
-fn as_text(required: &[&str], optional: &[(&str, &str)]) -> String {
+fn as_text(required: &[&str], optional: &[(&str, String)]) -> String {
     let mut text = String::new();
     if !required.is_empty() {
         text.extend(["Required Variables:\n", output::bullets(required).as_str()]);
@@ -138,7 +154,7 @@ fn as_text(required: &[&str], optional: &[(&str, &str)]) -> String {
     if !optional.is_empty() {
         text.push_str("\nOptional Variables:\n");
         let row =
-            |(name, value): &(&str, &str)| vec![format!("  - {name}"), format!("(defaults to {value})")];
+            |(name, value): &(&str, String)| vec![format!("  - {name}"), format!("(defaults to {value})")];
         text.push_str(&output::columns(&optional.iter().map(row).collect::<Vec<_>>(), 0, 2));
     }
     text.push('\n');
@@ -156,8 +172,4 @@ fn quote(text: &str) -> String {
         letter => letter.to_string(),
     };
     format!("\"{}\"", text.chars().map(letter).collect::<String>())
-}
-
-fn unquoted(text: &str) -> &str {
-    text.strip_prefix('"').and_then(|it| it.strip_suffix('"')).unwrap_or(text)
 }

@@ -3,7 +3,7 @@
 use capstan_manifest::{envsubst::Template, text};
 use serde_json::json;
 
-use super::{source, unusable};
+use super::{Asked, source, unusable};
 use crate::{
     cli::{Globals, generate::YamlArgs},
     error::CommandError,
@@ -16,7 +16,8 @@ pub(super) async fn run(args: &YamlArgs, globals: &Globals, printer: Printer) ->
     let session = Session::open(globals, printer).await?;
     let file = source::read(&args.from, &session).await?;
     if args.list_variables {
-        let template = Template::parse(&file.text).map_err(|error| unusable(&file.origin, &error.into()))?;
+        let template = Template::parse(&file.text)
+            .map_err(|error| unusable(&file.origin, &error.into(), Asked::Yaml, &session))?;
         let names: Vec<_> = template.variables().keys().collect();
         let as_text = || match names.as_slice() {
             [] => "\n".to_owned(),
@@ -25,8 +26,8 @@ pub(super) async fn run(args: &YamlArgs, globals: &Globals, printer: Printer) ->
         return printer.data(&output::list(args.output, &json!(names), as_text));
     }
     let lookup = |name: &str| session.config.variable(name);
-    let documents =
-        text::objects(&file.text, Some(&lookup)).map_err(|error| unusable(&file.origin, &error))?;
+    let documents = text::objects(&file.text, Some(&lookup))
+        .map_err(|error| unusable(&file.origin, &error, Asked::Yaml, &session))?;
     let values: Vec<_> = documents.into_iter().map(|it| it.value).collect();
     printer.data(&output::manifests(&values))
 }

@@ -197,10 +197,18 @@ const INTENDED: &[Intended] = &[
         ],
     },
     Intended {
-        reason: "a level is a plain number",
+        reason: "a List is what is in it: its items are moved and labelled as all objects are",
         cases: &[
-            ("surface/generate yaml -v 0x5", Refuses("0x5")),
-            ("surface/generate yaml -v -1", Refuses("-1")),
+            ("components/list-kind", Prints("kind: ConfigMap\nmetadata:\n  labels:")),
+            ("components/list-kind-elsewhere", Prints("kind: ConfigMap\nmetadata:\n  labels:")),
         ],
+    },
+    Intended {
+        reason: "no API server takes such a namespace",
+        cases: &[("components/namespace-flag-not-checked", Refuses("cannot be the name of a namespace"))],
+    },
+    Intended {
+        reason: "a list goes to the file that is asked for, too",
+        cases: &[("templates/list-written", Prints("written:\n\nOptional Variables:"))],
     },
 ];
