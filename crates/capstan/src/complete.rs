@@ -81,7 +81,7 @@ pub(crate) fn namespaces(current: &OsStr) -> Vec<CompletionCandidate> {
 
 async fn session() -> Option<Session> {
     let globals = Globals { config: word_after(&["--config"]), verbosity: None };
-    Session::open(&globals, Printer::new()).await.ok()
+    Session::open(&globals, Printer::silent()).await.ok()
 }
 
 /// The value of a flag on the line that is being completed.

@@ -7,6 +7,16 @@ pub(crate) fn with_habits(command: Command) -> Command {
     command.mut_args(switch).mut_subcommands(with_habits)
 }
 
+/// Lets the examples call the program as its user does.
+pub(crate) fn with_examples_of(command: Command, name: &str) -> Command {
+    let examples = command.get_after_help().map(|it| it.to_string().replace("capstan ", &format!("{name} ")));
+    let command = match examples {
+        Some(examples) => command.after_help(examples),
+        None => command,
+    };
+    command.mut_subcommands(|it| with_examples_of(it, name))
+}
+
 fn switch(arg: Arg) -> Arg {
     if !matches!(arg.get_action(), ArgAction::SetTrue) {
         return arg;

@@ -48,6 +48,6 @@ fn unset(origin: &str, missing: &MissingVariables) -> CommandError {
     let example = missing.variables.first().map_or("NAME", |it| it.name.as_str());
     error.hint(format!(
         "set each in the environment (`export {example}=...`) or in the configuration file (`{example}: ...`); \
-         --list-variables tells what there is to set"
+         --list-variables (of a template) or --describe (of a provider) tells what there is to set"
     ))
 }
