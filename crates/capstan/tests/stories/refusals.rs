@@ -9,7 +9,7 @@ use crate::user::{COMPONENTS, METADATA, User, VERSION};
 const FILE: &str = "infrastructure-components.yaml";
 
 /// Refuses a command, printed and with `--write-to`, which leaves the old file and no other.
-fn refused(user: &User, words: &[&str], expected: &[&str]) {
+pub(crate) fn refused(user: &User, words: &[&str], expected: &[&str]) {
     let printed = user.run(words).fails(expected);
     let old = user.write("out/old.yaml", "from before");
     for file in ["out/old.yaml", "out/new.yaml"] {
