@@ -3,7 +3,7 @@
 use std::{fs, sync::Arc};
 
 use capstan_runtime::install::install_crds;
-use capstan_testkit::{Plane, Story, generic};
+use capstan_testkit::{Plane, Story, generic, shared_plane};
 use k8s_openapi::{
     api::core::v1::{ConfigMap, Namespace},
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::{
     refusals::refused,
-    user::{COMPONENTS, User, VERSION, of_kind},
+    user::{CLASS, User, VERSION, of_kind},
 };
 
 const TEMPLATE: &str = "\
@@ -29,18 +29,6 @@ spec:
   topology:
     classRef: {name: quick}
     version: v1.34.0
-";
-
-const CLASS: &str = "\
-apiVersion: cluster.x-k8s.io/v1beta2
-kind: ClusterClass
-metadata: {name: quick}
-spec: {}
----
-apiVersion: infrastructure.cluster.x-k8s.io/v1beta2
-kind: AcmeClusterTemplate
-metadata: {name: quick-cluster}
-spec: {}
 ";
 
 const GENERATE: [&str; 3] = ["generate", "cluster", "c"];
@@ -142,7 +130,7 @@ fn release_of(objects: &[Value]) -> &Value {
     &of_kind(objects, "Cluster")["metadata"]["labels"]["from"]
 }
 
-/// One after the other, because an inventory is for the whole cluster.
+/// On a control plane of its own, because an inventory is for the whole cluster.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_installed_is_the_default() {
     let plane = Plane::start().await;
@@ -178,47 +166,38 @@ async fn what_is_installed_is_the_default() {
     desk.install("InfrastructureProvider", "other", "v3.0.0").await;
     desk.refused(&GENERATE, &[], &["several infrastructure providers are installed: acme, other", named]);
     assert_eq!(release_of(&desk.objects(&GENERATE, &["-i", "acme"])), VERSION);
-    desk.uninstall("InfrastructureProvider", "other").await;
-
-    images_depend_on_what_is_installed(&desk).await;
 }
 
 /// Core and cert-manager are left out where they are.
-async fn images_depend_on_what_is_installed(desk: &Desk) {
-    let user = &desk.user;
-    let manifest = |image: &str| COMPONENTS.replace("acme/controller:v1.0.0", image);
-    let all = [
-        ("cluster-api", "CoreProvider", "cluster-api", "core"),
-        ("kubeadm", "BootstrapProvider", "bootstrap-kubeadm", "bootstrap"),
-        ("kubeadm", "ControlPlaneProvider", "control-plane-kubeadm", "control-plane"),
-        ("acme", "InfrastructureProvider", "infrastructure-acme", "infrastructure"),
-    ];
-    for (_, _, label, prefix) in all {
-        user.release(label, VERSION, &[(&format!("{prefix}-components.yaml"), &manifest(label))]);
-    }
-    let file = user.write("repository/cert-manager/v1.2.3/cert-manager.yaml", &manifest("certs"));
-    let providers: Vec<_> = all.iter().map(|(name, kind, ..)| user.local_provider(name, kind)).collect();
-    user.configure(&json!({"providers": providers, "cert-manager": {"url": file, "version": "v1.2.3"}}));
-
-    let kubeconfig = user.path("kubeconfig");
+#[tokio::test(flavor = "multi_thread")]
+async fn images_are_those_that_are_not_installed() {
+    let plane = Plane::start().await;
+    let desk = Desk::at(&plane, "images").await;
+    desk.user.stock_everything();
+    let kubeconfig = desk.user.path("kubeconfig");
     let words = ["init", "list-images", "-i", "acme:v1.0.0", "--kubeconfig", &kubeconfig];
-    let images = |words: &[&str]| -> Vec<String> {
-        let text = user.run(words).data();
-        text.lines().map(|it| it.trim_start_matches("registry.example.com/").to_owned()).collect()
+    let images = || desk.user.images(&words);
+    let kubeadm = ["bootstrap-kubeadm", "cluster-api", "control-plane-kubeadm"];
+    let with_kubeadm = |more: &[&'static str]| {
+        let mut all = [&kubeadm[..], more].concat();
+        all.sort_unstable();
+        all
     };
-    assert_eq!(images(&words), ["certs", "infrastructure-acme"], "core is installed");
-    // Nobody asked to look at the cluster, though the environment names one.
-    let everything =
-        ["bootstrap-kubeadm", "certs", "cluster-api", "control-plane-kubeadm", "infrastructure-acme"];
-    assert_eq!(images(&words[..4]), everything);
-
+    let everything = with_kubeadm(&["cert-manager", "infrastructure-acme"]);
+    assert_eq!(images(), everything, "nothing was ever installed");
+    install_crds(&desk.story.client, &[inventory_crd()], "story").await.unwrap();
+    desk.install("InfrastructureProvider", "acme", VERSION).await;
+    assert_eq!(images(), everything, "core is what counts");
+    desk.install("CoreProvider", "cluster-api", "v1.14.2").await;
+    assert_eq!(images(), ["cert-manager", "infrastructure-acme"]);
+    // Nobody asks to look at the cluster here, though the environment names one.
+    assert_eq!(desk.user.images(&words[..4]), everything);
     let object: Namespace = serde_json::from_value(json!({"metadata": {"name": "cert-manager"}})).unwrap();
     let namespaces: Api<Namespace> = Api::all(desk.story.client.clone());
     namespaces.create(&PostParams::default(), &object).await.unwrap();
-    assert_eq!(images(&words), ["infrastructure-acme"]);
+    assert_eq!(images(), ["infrastructure-acme"]);
     desk.uninstall("CoreProvider", "cluster-api").await;
-    let without_certs: Vec<_> = everything.into_iter().filter(|it| *it != "certs").collect();
-    assert_eq!(images(&words), without_certs);
+    assert_eq!(images(), with_kubeadm(&["infrastructure-acme"]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -260,7 +239,7 @@ async fn classes_that_are_missing_come_with_the_template() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_template_can_be_in_a_config_map() {
-    let plane = Plane::start().await;
+    let plane = shared_plane().await;
     let desk = Desk::at(&plane, "config-map").await;
     let other = Desk::at(&plane, "templates").await;
     let template = |from: &str| {
@@ -298,13 +277,20 @@ async fn a_template_can_be_in_a_config_map() {
     let words = [&GENERATE[..], &["--from-config-map", "broken"]].concat();
     let place = format!("ConfigMap {}/broken, key template", desk.story.namespace);
     desk.refused(&words, &[], &[&place, "UNSET (line 2, column 4)"]);
+    // Somebody who may not read it.
+    let mut kubeconfig = Kubeconfig::read_from(desk.user.home.join("kubeconfig")).unwrap();
+    kubeconfig.auth_infos[0].auth_info.as_mut().unwrap().impersonate = Some("nobody".to_owned());
+    desk.user.write("nobody", &serde_json::to_string(&kubeconfig).unwrap());
+    let expected =
+        ["cannot read ConfigMap", "\n  because: configmaps \"broken\" is forbidden: User \"nobody\""];
+    desk.refused(&words, &["--kubeconfig", "nobody"], &expected);
     let desk = Desk { user: User::new(), ..desk };
     desk.refused(&words, &["-n", "ns"], &["no kubeconfig names one", "--kubeconfig"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn contexts_and_namespaces_come_from_the_kubeconfig() {
-    let plane = Plane::start().await;
+    let plane = shared_plane().await;
     let desk = Desk::at(&plane, "contexts").await;
     let mut kubeconfig = Kubeconfig::read_from(desk.user.home.join("kubeconfig")).unwrap();
     let mut second = kubeconfig.contexts[0].clone();

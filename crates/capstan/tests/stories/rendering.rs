@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::PermissionsExt};
 
 use serde_json::{Value, json};
 
-use crate::user::{COMPONENTS, User, VERSION, objects, of_kind};
+use crate::user::{CLASS, COMPONENTS, Told, User, VERSION, objects, of_kind};
 
 const TEMPLATE: &str = "\
 apiVersion: cluster.x-k8s.io/v1beta2
@@ -33,18 +33,6 @@ spec:
   topology:
     classRef: {name: quick}
     version: v1.34.0
-";
-
-const CLASS: &str = "\
-apiVersion: cluster.x-k8s.io/v1beta2
-kind: ClusterClass
-metadata: {name: quick}
-spec: {}
----
-apiVersion: infrastructure.cluster.x-k8s.io/v1beta2
-kind: AcmeClusterTemplate
-metadata: {name: quick-cluster}
-spec: {}
 ";
 
 fn with_templates() -> User {
@@ -326,33 +314,17 @@ fn repositories_are_listed_with_those_of_the_configuration() {
 #[test]
 fn images_are_listed_without_any_cluster() {
     let user = User::new();
-    let manifest = |image: &str| COMPONENTS.replace("acme/controller:v1.0.0", image);
-    let all = [
-        ("cluster-api", "CoreProvider", "cluster-api", "core"),
-        ("kubeadm", "BootstrapProvider", "bootstrap-kubeadm", "bootstrap"),
-        ("kubeadm", "ControlPlaneProvider", "control-plane-kubeadm", "control-plane"),
-        ("acme", "InfrastructureProvider", "infrastructure-acme", "infrastructure"),
-    ];
-    for (_, _, label, prefix) in all {
-        let file = format!("{prefix}-components.yaml");
-        user.release(label, VERSION, &[(&file, &manifest(&format!("{label}:${{TAG:=v1}}")))]);
-    }
-    let cert_manager = user.write("repository/cert-manager/v1.2.3/cert-manager.yaml", &manifest("certs:v1"));
-    let providers: Vec<_> = all.iter().map(|(name, kind, ..)| user.local_provider(name, kind)).collect();
-    let cert_manager = json!({"url": cert_manager, "version": "v1.2.3"});
-    user.configure(&json!({"providers": providers, "cert-manager": cert_manager}));
-    let expected = ["bootstrap-kubeadm:v1", "certs:v1", "cluster-api:v1", "control-plane-kubeadm:v1"];
-    let lines =
-        |images: &[&str]| images.iter().map(|it| format!("registry.example.com/{it}\n")).collect::<String>();
+    user.stock_everything();
+    let expected = ["bootstrap-kubeadm", "cert-manager", "cluster-api", "control-plane-kubeadm"];
     for words in [&["init", "list-images"][..], &["init", "--list-images"]] {
-        assert_eq!(user.run(words).only_data(), lines(&expected), "{words:?}");
+        assert_eq!(user.images(words), expected, "{words:?}");
     }
-    let none = ["init", "list-images", "--core=-", "-b", "-", "-c", "-", "-i", "acme:v1.0.0", "-o", "json"];
-    let value: Value = serde_json::from_str(&user.run(&none).only_data()).unwrap();
-    assert_eq!(
-        value,
-        json!(["registry.example.com/certs:v1", "registry.example.com/infrastructure-acme:v1"])
-    );
+    let none = ["init", "list-images", "--core=-", "-b", "-", "-c", "-", "-i", "acme:v1.0.0"];
+    assert_eq!(user.images(&none), ["cert-manager", "infrastructure-acme"]);
+    let json = user.run(&[&none[..], &["-o", "json"]].concat()).only_data();
+    let value: Value = serde_json::from_str(&json).unwrap();
+    let images = ["registry.example.com/cert-manager:v1", "registry.example.com/infrastructure-acme:v1"];
+    assert_eq!(value, json!(images));
     let off = user.run(&["init", "--list-images=false"]);
     off.fails(&["init does not say what to do", "init list-images"]);
 }
@@ -406,8 +378,7 @@ fn a_link_named_clusterctl_is_clusterctl() {
     let user = User::of_acme();
     let link = user.home.join("clusterctl");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_capstan"), &link).unwrap();
-    let run =
-        |words: &[&str]| crate::user::Told::from(user.command(&link, words).output().unwrap()).only_data();
+    let run = |words: &[&str]| Told::from(user.command(&link, words).output().unwrap()).only_data();
     let value: Value = serde_json::from_str(&run(&["version", "-o", "json"])).unwrap();
     assert_eq!(value.as_object().unwrap().keys().collect::<Vec<_>>(), ["clusterctl"]);
     for words in [&["--help"][..], &["generate", "cluster", "--help"]] {

@@ -81,6 +81,19 @@ spec:
         args: ['--token=${ACME_TOKEN}', '--region=${ACME_REGION:=here}']
 ";
 
+/// The ClusterClass `quick` with a template of `acme`.
+pub(crate) const CLASS: &str = "\
+apiVersion: cluster.x-k8s.io/v1beta2
+kind: ClusterClass
+metadata: {name: quick}
+spec: {}
+---
+apiVersion: infrastructure.cluster.x-k8s.io/v1beta2
+kind: AcmeClusterTemplate
+metadata: {name: quick-cluster}
+spec: {}
+";
+
 /// A user, whose home vanishes with them.
 pub(crate) struct User {
     pub(crate) home: PathBuf,
@@ -112,6 +125,32 @@ impl User {
         user.release("infrastructure-acme", VERSION, &[("infrastructure-components.yaml", COMPONENTS)]);
         user.configure(&json!({"providers": [user.local_provider("acme", "InfrastructureProvider")]}));
         user
+    }
+
+    /// Puts core, the kubeadm providers, `acme` and cert-manager into their local repository, each with one image.
+    pub(crate) fn stock_everything(&self) {
+        let all = [
+            ("cluster-api", "CoreProvider", "cluster-api", "core"),
+            ("kubeadm", "BootstrapProvider", "bootstrap-kubeadm", "bootstrap"),
+            ("kubeadm", "ControlPlaneProvider", "control-plane-kubeadm", "control-plane"),
+            ("acme", "InfrastructureProvider", "infrastructure-acme", "infrastructure"),
+        ];
+        let manifest =
+            |image: &str| COMPONENTS.replace("acme/controller:v1.0.0", &format!("{image}:${{TAG:=v1}}"));
+        for (_, _, label, prefix) in all {
+            self.release(label, VERSION, &[(&format!("{prefix}-components.yaml"), &manifest(label))]);
+        }
+        let file = self.write("repository/cert-manager/v1.2.3/cert-manager.yaml", &manifest("cert-manager"));
+        let providers: Vec<_> = all.iter().map(|(name, kind, ..)| self.local_provider(name, kind)).collect();
+        self.configure(&json!({"providers": providers, "cert-manager": {"url": file, "version": "v1.2.3"}}));
+    }
+
+    /// The images that a command lists, without what they have in common.
+    pub(crate) fn images(&self, words: &[&str]) -> Vec<String> {
+        let text = self.run(words).only_data();
+        let own =
+            |line: &str| line.strip_prefix("registry.example.com/")?.strip_suffix(":v1").map(str::to_owned);
+        text.lines().map(|line| own(line).unwrap_or_else(|| panic!("{line}"))).collect()
     }
 
     /// Sets an environment variable.
