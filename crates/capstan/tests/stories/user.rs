@@ -150,7 +150,7 @@ impl User {
         let text = self.run(words).only_data();
         let own =
             |line: &str| line.strip_prefix("registry.example.com/")?.strip_suffix(":v1").map(str::to_owned);
-        text.lines().map(|line| own(line).unwrap_or_else(|| panic!("{line}"))).collect()
+        text.lines().map(|line| own(line).expect(line)).collect()
     }
 
     /// Sets an environment variable.
@@ -278,8 +278,7 @@ pub(crate) fn objects(text: &str) -> Vec<Value> {
 
 /// The object of a kind among others.
 pub(crate) fn of_kind<'a>(objects: &'a [Value], kind: &str) -> &'a Value {
-    let mut found = objects.iter().filter(|it| it["kind"] == kind);
-    let one = found.next();
-    assert!(found.next().is_none(), "one {kind} only");
-    one.unwrap_or_else(|| panic!("there is no {kind} in {objects:?}"))
+    let found: Vec<_> = objects.iter().filter(|it| it["kind"] == kind).collect();
+    assert_eq!(found.len(), 1, "one {kind} in {objects:?}");
+    found[0]
 }
