@@ -8,7 +8,7 @@ CARGO ?= cargo
 export CAPSTAN_GIT_COMMIT := $(shell git rev-parse --short HEAD 2>/dev/null)
 # Upstream's own binaries, for the suites that run beside them.
 UPSTREAM_DIR ?= $(or $(CAPSTAN_CACHE_DIR),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/capstan)/upstream
-# Whether the benchmark measures upstream's manager as well; empty for no.
+# Whether benchmarks measure upstream's programs as well; empty for no.
 UPSTREAM ?= yes
 
 say = @printf '\033[1m==> %s\033[0m\n' "$(1)"
@@ -48,19 +48,27 @@ test-compat: upstream control-plane ## Run the suites beside upstream's own bina
 .PHONY: upstream
 upstream:
 	$(call say,Fetching upstream's Go modules into $(UPSTREAM_DIR))
-	@compat/fetch-upstream.sh $(UPSTREAM_DIR) clusterctl capi-core cert-manager kubeadm
-
-.PHONY: upstream-core
-upstream-core:
-	$(call say,Fetching upstream's core manager into $(UPSTREAM_DIR))
-	@compat/fetch-upstream.sh $(UPSTREAM_DIR) capi-core
+	@compat/fetch-upstream.sh $(UPSTREAM_DIR) clusterctl capi-core cert-manager kubeadm kubernetes-api releases
 
 .PHONY: bench
-bench: build control-plane $(if $(UPSTREAM),upstream-core) ## Measure the Cluster controller beside upstream's (not with UPSTREAM=)
+bench: bench-render bench-core ## Measure commands and the Cluster controller beside upstream's
+
+.PHONY: bench-build
+bench-build: build
 	$(call say,Building the benchmark)
 	@$(CARGO) build --release --locked -p capstan-bench
-	@$(CARGO) run --quiet --release --locked -p capstan-bench -- core $(if $(UPSTREAM),--upstream $(UPSTREAM_DIR)/capi-core \
+
+.PHONY: bench-core
+bench-core: bench-build control-plane ## Measure the Cluster controller beside upstream's (alone with UPSTREAM=)
+	$(if $(UPSTREAM),@compat/fetch-upstream.sh $(UPSTREAM_DIR) capi-core)
+	@target/release/capstan-bench core $(if $(UPSTREAM),--upstream $(UPSTREAM_DIR)/capi-core \
 	  --upstream-crds "$$(cat $(UPSTREAM_DIR)/cluster-api.dir)/core/config/crd/bases") $(ARGS)
+
+.PHONY: bench-render
+bench-render: bench-build ## Measure the commands that print manifests beside clusterctl (alone with UPSTREAM=)
+	@compat/fetch-upstream.sh $(UPSTREAM_DIR) $(if $(UPSTREAM),clusterctl) releases
+	@target/release/capstan-bench render --releases $(UPSTREAM_DIR)/releases \
+	  $(if $(UPSTREAM),--upstream $(UPSTREAM_DIR)/clusterctl)
 
 .PHONY: control-plane
 control-plane: ## Build etcd and the Kubernetes control plane into the per-user cache, once

@@ -6,6 +6,8 @@
 #   cert-manager           DIR/cert-manager/, a repository with cert-manager's kinds and nothing that runs: all that
 #                          clusterctl looks for
 #   kubeadm                DIR/bootstrap-kubeadm/ and DIR/control-plane-kubeadm/, a repository of upstream's providers
+#   kubernetes-api         DIR/kubernetes-api.dir names the folder of a module with an example of every kind, all fields set
+#   releases               DIR/releases/, a repository of several releases of several providers, with cluster templates
 # Nothing of it becomes part of the project. What is there already is not made again.
 set -euo pipefail
 dir=$1
@@ -13,6 +15,8 @@ shift
 version=v1.14.2
 cert_manager=v1.18.2
 kustomize=v5.8.1
+# Upstream's version requires this one.
+kubernetes_api=v0.36.3
 command -v go >/dev/null || { echo "Go is needed to fetch upstream's modules: https://go.dev/doc/install" >&2; exit 1; }
 mkdir -p "$dir"
 # Of one file system with what is made there, so that a name stands for a whole file or for none.
@@ -70,10 +74,7 @@ cert_manager() {
   mv "$work/cert-manager.yaml" "$file"
 }
 
-# Renders a provider as upstream's release does, but for the image: render LABEL FOLDER FILE
-render() {
-  local out=$dir/$1/$version
-  [ ! -s "$out/$3" ] || return 0
+kustomize() {
   if [ "$(cat "$dir/kustomize.version" 2>/dev/null)" != "$kustomize" ] || [ ! -x "$dir/kustomize" ]; then
     echo "building kustomize $kustomize" >&2
     GOFLAGS= CGO_ENABLED=0 GOBIN=$work go install -trimpath -ldflags "-s -w" \
@@ -81,10 +82,38 @@ render() {
     mv "$work/kustomize" "$dir/kustomize"
     echo "$kustomize" > "$dir/kustomize.version"
   fi
+}
+
+# Renders a provider as upstream's release does, but for the image: render OUT MODULE-FOLDER CONFIG-FOLDER FILE
+render() {
+  [ ! -s "$1/$4" ] || return 0
+  kustomize
+  mkdir -p "$1"
+  install -m 644 "$2/metadata.yaml" "$1/metadata.yaml"
+  # It warns of old fields in what is not ours.
+  "$dir/kustomize" build "$2/$3" > "$work/$4" 2> "$work/warnings" || { cat "$work/warnings" >&2; return 1; }
+  mv "$work/$4" "$1/$4"
+}
+
+# Lays out releases of core and kubeadm: core_releases VERSION
+core_releases() {
+  local out=$dir/releases module config=config/default
+  [ ! -s "$out/control-plane-kubeadm/$1/control-plane-components.yaml" ] || return 0
+  module=$(fetch sigs.k8s.io/cluster-api "$1")
+  [ ! -d "$module/core/config/default" ] || config=core/config/default
+  render "$out/cluster-api/$1" "$module" $config core-components.yaml
+  render "$out/bootstrap-kubeadm/$1" "$module" bootstrap/kubeadm/config/default bootstrap-components.yaml
+  render "$out/control-plane-kubeadm/$1" "$module" controlplane/kubeadm/config/default control-plane-components.yaml
+}
+
+# Lays out a release of an infrastructure provider with its templates: infrastructure_release NAME MODULE VERSION
+infrastructure_release() {
+  local out=$dir/releases/infrastructure-$1/$3 module
+  [ ! -s "$out/infrastructure-components.yaml" ] || return 0
+  module=$(fetch "$2" "$3")
   mkdir -p "$out"
-  install -m 644 "$(cat "$dir/cluster-api.dir")/metadata.yaml" "$out/metadata.yaml"
-  "$dir/kustomize" build "$(cat "$dir/cluster-api.dir")/$2/config/default" > "$work/$3"
-  mv "$work/$3" "$out/$3"
+  install -m 644 "$module"/templates/cluster-template*.yaml "$out"
+  render "$out" "$module" config/default infrastructure-components.yaml
 }
 
 fetch sigs.k8s.io/cluster-api "$version" > "$work/cluster-api.dir"
@@ -96,9 +125,21 @@ for what in "$@"; do
     capi-core) build capi-core sigs.k8s.io/cluster-api/core ;;
     cert-manager) cert_manager ;;
     kubeadm)
-      render bootstrap-kubeadm bootstrap/kubeadm bootstrap-components.yaml
-      render control-plane-kubeadm controlplane/kubeadm control-plane-components.yaml
+      module=$(cat "$dir/cluster-api.dir")
+      render "$dir/bootstrap-kubeadm/$version" "$module" bootstrap/kubeadm/config/default bootstrap-components.yaml
+      render "$dir/control-plane-kubeadm/$version" "$module" controlplane/kubeadm/config/default \
+        control-plane-components.yaml
       ;;
-    *) echo "$what is not known: clusterctl, capi-core, cert-manager or kubeadm" >&2; exit 1 ;;
+    kubernetes-api)
+      fetch k8s.io/api "$kubernetes_api" > "$work/kubernetes-api.dir"
+      mv "$work/kubernetes-api.dir" "$dir/kubernetes-api.dir"
+      ;;
+    releases)
+      for release in v1.9.0 v1.10.0 v1.13.6 "$version"; do core_releases "$release"; done
+      infrastructure_release aws sigs.k8s.io/cluster-api-provider-aws/v2 v2.13.0
+      infrastructure_release gcp sigs.k8s.io/cluster-api-provider-gcp v1.10.0
+      infrastructure_release gcp sigs.k8s.io/cluster-api-provider-gcp v1.13.1
+      ;;
+    *) echo "$what is not known: clusterctl, capi-core, cert-manager, kubeadm, kubernetes-api or releases" >&2; exit 1 ;;
   esac
 done

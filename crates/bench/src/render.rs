@@ -57,7 +57,8 @@ fn cases(folder: &Path, releases: &Path) -> anyhow::Result<Vec<Case>> {
     let components = releases.join("cluster-api");
     let mut versions: Vec<_> =
         fs::read_dir(&components)?.filter_map(|it| it.ok()?.file_name().into_string().ok()).collect();
-    versions.sort();
+    let numbers = |it: &String| it.split(['v', '.']).map(|it| it.parse().unwrap_or(0)).collect::<Vec<u32>>();
+    versions.sort_by_key(numbers);
     let version = versions.last().with_context(|| format!("{} is empty", components.display()))?;
     let config = folder.join("clusterctl.yaml");
     let url = components.join("latest").join("core-components.yaml");

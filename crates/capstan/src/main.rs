@@ -29,7 +29,13 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return answer(&error, printer),
     };
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    // Threads are for those who serve; a command that prints and ends is faster without.
+    let mut builder = if cli.command.serves() {
+        tokio::runtime::Builder::new_multi_thread()
+    } else {
+        tokio::runtime::Builder::new_current_thread()
+    };
+    let runtime = match builder.enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
             printer.error(&error::CommandError::new("cannot start", error));

@@ -36,7 +36,8 @@ impl Session {
         let environment = capture();
         // The configuration may come over the network, and has tokens for what comes after it.
         let http = connect(&environment, None, 0, printer);
-        let config = Config::load(globals.config.as_deref(), &environment, &http).await?;
+        let named = globals.config.as_deref().filter(|it| !it.is_empty());
+        let config = Config::load(named, &environment, &http).await?;
         for warning in config.warnings() {
             printer.warn(warning);
         }

@@ -66,7 +66,11 @@ pub fn objects(text: &str, lookup: Option<Lookup<'_>>) -> Result<Vec<Document>, 
     // Without a lookup, too: a variable that nobody can replace is better told before it is installed.
     let template = Template::parse(text)?;
     let documents = match lookup {
-        Some(lookup) => yaml::read(&template.render(lookup)?)?,
+        Some(lookup) => {
+            let rendered = template.render(lookup)?;
+            drop(template);
+            yaml::read(&rendered)?
+        }
         None => yaml::read(text)?,
     };
     for (index, document) in documents.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! Repositories in folders: `<base>/<label>/<version>/<file>`.
 
 use std::{
-    io,
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -79,12 +79,12 @@ impl Local {
     }
 
     /// The folders that may be versions, in no order.
-    pub(crate) async fn versions(&self) -> Result<Vec<String>, FetchError> {
+    pub(crate) fn versions(&self) -> Result<Vec<String>, FetchError> {
         let folder = self.base.join(&self.label);
-        match list(&folder, Path::is_dir).await {
+        match list(&folder, Path::is_dir) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(FetchError::NotFound {
                 what: format!("the folder {}", folder.display()),
-                available: list(&self.base, Path::is_dir).await.unwrap_or_default(),
+                available: list(&self.base, Path::is_dir).unwrap_or_default(),
             }),
             Err(source) => Err(FetchError::Local { path: folder, source }),
             Ok(names) => Ok(names),
@@ -92,12 +92,12 @@ impl Local {
     }
 
     /// The files of a version.
-    pub(crate) async fn files(&self, version: &str) -> Result<Vec<String>, FetchError> {
+    pub(crate) fn files(&self, version: &str) -> Result<Vec<String>, FetchError> {
         let folder = self.base.join(&self.label).join(version);
-        match list(&folder, Path::is_file).await {
+        match list(&folder, Path::is_file) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(FetchError::NotFound {
                 what: format!("the version {version} in {}", self.base.join(&self.label).display()),
-                available: self.versions().await?,
+                available: self.versions()?,
             }),
             Err(source) => Err(FetchError::Local { path: folder, source }),
             Ok(names) => Ok(names),
@@ -110,12 +110,12 @@ impl Local {
     }
 
     /// The content of a file.
-    pub(crate) async fn file(&self, version: &str, name: &str) -> Result<Vec<u8>, FetchError> {
+    pub(crate) fn file(&self, version: &str, name: &str) -> Result<Vec<u8>, FetchError> {
         let path = self.path(version, name);
-        match self.resolve(&path).await {
-            Ok(real) => tokio::fs::read(&real).await.map_err(|source| FetchError::Local { path, source }),
+        match self.resolve(&path) {
+            Ok(real) => fs::read(&real).map_err(|source| FetchError::Local { path, source }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let available = self.files(version).await?;
+                let available = self.files(version)?;
                 Err(FetchError::NotFound { what: path.display().to_string(), available })
             }
             Err(source) => Err(FetchError::Local { path, source }),
@@ -123,9 +123,9 @@ impl Local {
     }
 
     /// Where a path leads to, which must be within the repository.
-    async fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
-        let real = tokio::fs::canonicalize(path).await?;
-        if !real.starts_with(tokio::fs::canonicalize(&self.base).await?) {
+    fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
+        let real = fs::canonicalize(path)?;
+        if !real.starts_with(fs::canonicalize(&self.base)?) {
             return Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
                 format!(
@@ -140,10 +140,10 @@ impl Local {
 }
 
 /// The names in a folder whose paths are of a kind, without hidden ones.
-async fn list(folder: &Path, wanted: fn(&Path) -> bool) -> io::Result<Vec<String>> {
+fn list(folder: &Path, wanted: fn(&Path) -> bool) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
-    let mut entries = tokio::fs::read_dir(folder).await?;
-    while let Some(entry) = entries.next_entry().await? {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
         if !name.starts_with('.') && wanted(&entry.path()) {
             names.push(name);

@@ -280,6 +280,8 @@ mod tests {
         for (text, problem) in [
             (format!("{head}kind: Metadata\n{series}"), None),
             (format!("{head}{series}"), None),
+            // As in every manifest, the last of two equal keys counts.
+            (format!("apiVersion: v1\n{head}{series}"), None),
             (format!("{head}kind:\n{series}unknown: {{a: b}}\n"), None),
             (format!("{head}releaseSeries: [{{minor: 2, contract: v1beta2, extra: 1}}]\n"), None),
             (
@@ -307,7 +309,7 @@ mod tests {
                 format!("{head}releaseSeries: [{{major: 1, minor: 2}}]\n"),
                 Some("releaseSeries[0].contract must be a contract, but is missing"),
             ),
-            ("a: [\n".to_owned(), Some("here is not YAML: line")),
+            ("a: [\n".to_owned(), Some("here is not YAML: document 1, line 1, column 4")),
             (String::new(), Some("the file must be a map, but is nothing")),
             ("- a\n".to_owned(), Some("the file must be a map, but is a list")),
         ] {

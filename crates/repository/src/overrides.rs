@@ -1,7 +1,7 @@
 //! Files that replace those of repositories: `<folder>/<label>/<version>/<file>`.
 
 use std::{
-    io,
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -25,28 +25,23 @@ impl Overrides {
     }
 
     /// The file that replaces one of a repository, if there is one.
-    pub(crate) async fn read(
+    pub(crate) fn read(
         &self,
         label: &str,
         version: &str,
         name: &str,
     ) -> Result<Option<(PathBuf, Vec<u8>)>, FetchError> {
-        let Some(folder) = self.folder().await else { return Ok(None) };
+        let Some(folder) = self.folder() else { return Ok(None) };
         let path = folder.join(label).join(version).join(name);
-        match tokio::fs::read(&path).await {
+        match fs::read(&path) {
             Ok(bytes) => Ok(Some((path, bytes))),
             Err(error) if is_absent(&error) => Ok(None),
             Err(source) => Err(FetchError::Local { path, source }),
         }
     }
 
-    async fn folder(&self) -> Option<&Path> {
-        for folder in &self.folders {
-            if tokio::fs::try_exists(folder).await.unwrap_or(true) {
-                return Some(folder);
-            }
-        }
-        None
+    fn folder(&self) -> Option<&Path> {
+        self.folders.iter().find(|it| fs::exists(it).unwrap_or(true)).map(PathBuf::as_path)
     }
 }
 

@@ -365,7 +365,7 @@ impl Repository {
 
     async fn file(&self, version: &str, name: &str) -> Result<File, RepositoryError> {
         check_name("version", version)?;
-        let replaced = self.overrides.read(&self.label, version, name).await.map_err(|it| self.failed(it))?;
+        let replaced = self.overrides.read(&self.label, version, name).map_err(|it| self.failed(it))?;
         if let Some((path, bytes)) = replaced {
             return File::new(name, Found { bytes, origin: path.display().to_string() }, true);
         }

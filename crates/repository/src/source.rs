@@ -74,7 +74,7 @@ impl Source {
     /// What may be versions, in no order.
     pub(crate) async fn versions(&self) -> Result<Vec<String>, FetchError> {
         match self {
-            Self::Local(it) => it.versions().await,
+            Self::Local(it) => it.versions(),
             Self::ConfigMaps(it) => Ok(it.versions()),
             Self::Network(it) => Box::pin(it.remote.versions(&it.http)).await,
         }
@@ -83,7 +83,7 @@ impl Source {
     /// The names of a version's files, where they can be had.
     pub(crate) async fn files(&self, version: &str) -> Result<Option<Vec<String>>, FetchError> {
         match self {
-            Self::Local(it) => it.files(version).await.map(Some),
+            Self::Local(it) => it.files(version).map(Some),
             Self::ConfigMaps(_) => Ok(None),
             Self::Network(it) => Box::pin(it.remote.files(&it.http, version)).await,
         }
@@ -98,7 +98,7 @@ impl Source {
     ) -> Result<Found, FetchError> {
         match self {
             Self::Local(it) => {
-                let bytes = it.file(version, name).await?;
+                let bytes = it.file(version, name)?;
                 Ok(Found { bytes, origin: it.path(version, name).display().to_string() })
             }
             Self::ConfigMaps(it) => {

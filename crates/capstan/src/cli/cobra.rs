@@ -2,9 +2,10 @@
 
 use clap::{Arg, ArgAction, Command};
 
-/// Gives every switch the form that scripts know: `--switch`, `--switch=true`, `--switch=false`.
+/// Gives every switch the form that scripts know: `--switch`, `--switch=true`, `--switch=false`. Of a flag that is given
+/// twice the last one counts.
 pub(crate) fn with_habits(command: Command) -> Command {
-    command.mut_args(switch).mut_subcommands(with_habits)
+    command.args_override_self(true).mut_args(switch).mut_subcommands(with_habits)
 }
 
 /// Lets the examples call the program as its user does.
@@ -82,6 +83,7 @@ mod tests {
             (vec!["x", "--switch=true"], Some(true)),
             (vec!["x", "--switch=F"], Some(false)),
             (vec!["x", "--switch=maybe"], None),
+            (vec!["x", "--switch", "--switch=false"], Some(false)),
             // What follows a switch is no value of it.
             (vec!["x", "--switch", "false"], None),
         ] {

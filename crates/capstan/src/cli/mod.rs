@@ -111,6 +111,13 @@ pub(crate) enum Command {
     Version(VersionArgs),
 }
 
+impl Command {
+    /// Whether controllers, servers or playing core are part of it.
+    pub(crate) fn serves(&self) -> bool {
+        matches!(self, Self::Quickstart(_) | Self::Manager(_) | Self::Conformance(_))
+    }
+}
+
 #[derive(Args, Debug)]
 pub(crate) struct QuickstartArgs {
     /// Keep the control plane's data here, and go on from it next time [default: a temporary folder]

@@ -3,6 +3,7 @@
 //! `make test-compat` runs this with the folders that it needs.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a panic is how a test fails")]
 
+mod clusterctl;
 mod conformance;
 mod convert;
 mod kubeadm;

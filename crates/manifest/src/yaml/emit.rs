@@ -19,15 +19,27 @@ use super::{keys, number, plain};
 /// ");
 /// ```
 pub fn to_string(value: &Value) -> String {
-    let mut emitter = Emitter { out: String::new(), column: 0, after_space: true, after_indent: true };
-    emitter.node(value, None, false);
-    emitter.new_line(0);
-    emitter.out
+    let mut out = String::new();
+    append(&mut out, value);
+    out
 }
 
 /// Several values as one stream of documents, separated by `---`.
 pub fn to_multi_document(values: &[Value]) -> String {
-    values.iter().map(to_string).collect::<Vec<_>>().join("---\n")
+    let mut out = String::new();
+    for (index, value) in values.iter().enumerate() {
+        if index > 0 {
+            out.push_str("---\n");
+        }
+        append(&mut out, value);
+    }
+    out
+}
+
+fn append(out: &mut String, value: &Value) {
+    let mut emitter = Emitter { out, column: 0, after_space: true, after_indent: true };
+    emitter.node(value, None, false);
+    emitter.new_line(0);
 }
 
 /// Longer lines are folded at the next single space.
@@ -36,8 +48,8 @@ const WIDTH: usize = 80;
 const MAX_SIMPLE_KEY: usize = 128;
 const STEP: usize = 2;
 
-struct Emitter {
-    out: String,
+struct Emitter<'a> {
+    out: &'a mut String,
     column: usize,
     /// Whether a space may be left out before the next token.
     after_space: bool,
@@ -45,7 +57,7 @@ struct Emitter {
     after_indent: bool,
 }
 
-impl Emitter {
+impl Emitter<'_> {
     /// Writes a value. The indentation is that of the list or map that holds it, if any.
     fn node(&mut self, value: &Value, outer: Option<usize>, in_map: bool) {
         match value {

@@ -1,6 +1,6 @@
 //! The configuration file: where it is, and the formats that it may have.
 
-use std::{io, path::Path};
+use std::{fs, io, path::Path};
 
 use url::Url;
 
@@ -68,7 +68,7 @@ pub(super) async fn find(
 ) -> Result<Option<File>, ConfigError> {
     match asked_for {
         Some(address) if is_web_address(address) => download(address, http).await.map(Some),
-        Some(path) => match open(path).await? {
+        Some(path) => match open(path)? {
             Some(file) => Ok(Some(file)),
             None => Err(ConfigError::Missing { path: path.to_owned() }),
         },
@@ -76,7 +76,7 @@ pub(super) async fn find(
             for folder in environment.config_folders() {
                 for extension in EXTENSIONS {
                     let path = folder.join(format!("{NAME}.{extension}"));
-                    if let Some(file) = open(&path.to_string_lossy()).await? {
+                    if let Some(file) = open(&path.to_string_lossy())? {
                         return Ok(Some(file));
                     }
                 }
@@ -91,9 +91,9 @@ fn is_web_address(text: &str) -> bool {
     matches!(scheme.as_deref(), Some("http" | "https"))
 }
 
-async fn open(path: &str) -> Result<Option<File>, ConfigError> {
+fn open(path: &str) -> Result<Option<File>, ConfigError> {
     let unreadable = |problem: String| ConfigError::Unreadable { origin: path.to_owned(), problem };
-    let bytes = match tokio::fs::read(path).await {
+    let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(unreadable(error.to_string())),
