@@ -25,11 +25,9 @@ const LIMIT: Duration = Duration::from_secs(2);
 pub(crate) fn providers(kind: ProviderType) -> impl Fn(&OsStr) -> Vec<CompletionCandidate> + Send + Sync {
     move |current| {
         let current = current.to_string_lossy().into_owned();
-        // What is before the last comma is complete.
-        let (before, last) = current.split_at(current.rfind(',').map_or(0, |comma| comma + 1));
         let found = wait(async {
             let session = session().await?;
-            match last.split_once(':') {
+            match current.split_once(':') {
                 None => {
                     let all = session.config.providers().ok()?;
                     Some(all.into_iter().filter(|it| it.kind == kind).map(|it| it.name).collect())
@@ -42,7 +40,7 @@ pub(crate) fn providers(kind: ProviderType) -> impl Fn(&OsStr) -> Vec<Completion
                 }
             }
         });
-        candidates(found, last, before)
+        candidates(found, &current)
     }
 }
 
@@ -56,7 +54,7 @@ pub(crate) fn flavors(current: &OsStr) -> Vec<CompletionCandidate> {
         let chosen = repository.version(argument.version.as_deref()).await.ok()?;
         repository.flavors(&chosen.version).await.ok()
     });
-    candidates(found, &current.to_string_lossy(), "")
+    candidates(found, &current.to_string_lossy())
 }
 
 /// The contexts of the kubeconfig.
@@ -66,7 +64,7 @@ pub(crate) fn contexts(current: &OsStr) -> Vec<CompletionCandidate> {
         None => Kubeconfig::read(),
     };
     let found = kubeconfig.ok().map(|it| it.contexts.into_iter().map(|it| it.name).collect());
-    candidates(found, &current.to_string_lossy(), "")
+    candidates(found, &current.to_string_lossy())
 }
 
 /// The namespaces of the management cluster.
@@ -76,7 +74,7 @@ pub(crate) fn namespaces(current: &OsStr) -> Vec<CompletionCandidate> {
         kubeconfig_context: word_after(&["--kubeconfig-context"]),
     };
     let found = wait(async { Management::find(&args).await.ok()??.namespaces().await.ok() });
-    candidates(found, &current.to_string_lossy(), "")
+    candidates(found, &current.to_string_lossy())
 }
 
 async fn session() -> Option<Session> {
@@ -106,9 +104,9 @@ fn wait(work: impl Future<Output = Option<Vec<String>>>) -> Option<Vec<String>> 
     found
 }
 
-fn candidates(found: Option<Vec<String>>, typed: &str, before: &str) -> Vec<CompletionCandidate> {
+fn candidates(found: Option<Vec<String>>, typed: &str) -> Vec<CompletionCandidate> {
     let fitting = found.unwrap_or_default().into_iter().filter(|it| it.starts_with(typed));
-    fitting.map(|it| CompletionCandidate::new(format!("{before}{it}"))).collect()
+    fitting.map(CompletionCandidate::new).collect()
 }
 
 #[cfg(test)]
@@ -132,11 +130,9 @@ mod tests {
     #[test]
     fn only_what_fits_is_offered() {
         let found = Some(vec!["aws".to_owned(), "azure".to_owned(), "gcp".to_owned()]);
-        let texts: Vec<_> = candidates(found, "a", "gcp,")
-            .iter()
-            .map(|it| it.get_value().to_string_lossy().into_owned())
-            .collect();
-        assert_eq!(texts, ["gcp,aws", "gcp,azure"]);
-        assert!(candidates(None, "", "").is_empty());
+        let texts: Vec<_> =
+            candidates(found, "a").iter().map(|it| it.get_value().to_string_lossy().into_owned()).collect();
+        assert_eq!(texts, ["aws", "azure"]);
+        assert!(candidates(None, "").is_empty());
     }
 }

@@ -13,6 +13,7 @@ mod session;
 
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap_complete::CompleteEnv;
 
 use crate::{cli::Cli, printer::Printer};
@@ -26,14 +27,7 @@ fn main() -> ExitCode {
     CompleteEnv::with_factory(Cli::with_habits).var(complete::VARIABLE).complete();
     let cli = match Cli::read(std::env::args_os()) {
         Ok(cli) => cli,
-        Err(error) => {
-            // Asking for help is no failure, in whatever way; everything else exits with 1, as clusterctl does.
-            let is_help = !error.use_stderr()
-                || error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
-            // Who stops reading has seen enough.
-            let _ = error.print();
-            return if is_help { ExitCode::SUCCESS } else { ExitCode::FAILURE };
-        }
+        Err(error) => return answer(&error, printer),
     };
     // Threads are for those who serve; a command that prints and ends is faster without.
     let mut builder = if cli.command.serves() {
@@ -58,4 +52,16 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Help is no failure, whether it was asked for or a group of commands was named alone; everything else exits with 1,
+/// as clusterctl does.
+fn answer(error: &clap::Error, printer: Printer) -> ExitCode {
+    let is_help = !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+    let is_told = if is_help {
+        printer.data(&error.render().ansi().to_string()).is_ok()
+    } else {
+        error.print().is_ok()
+    };
+    if is_help && is_told { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

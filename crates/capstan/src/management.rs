@@ -111,10 +111,12 @@ impl Management {
             let kind = GroupVersionKind::gvk(CORE_GROUP, version, "ClusterClass");
             let resource = ApiResource::from_gvk_with_plural(&kind, "clusterclasses");
             let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, &resource);
-            let found = api.get_metadata_opt(name).await;
-            let doing = format!("look for ClusterClass {namespace}/{name}");
-            if found.map_err(|error| self.failed(&doing, error))?.is_some() {
-                return Ok(true);
+            match api.get_metadata(name).await {
+                Ok(_) => return Ok(true),
+                Err(error) if is_not_found(&error) => {}
+                Err(error) => {
+                    return Err(self.failed(&format!("look for ClusterClass {namespace}/{name}"), error));
+                }
             }
         }
         Ok(false)
@@ -145,7 +147,14 @@ impl Management {
     }
 
     fn failed(&self, doing: &str, error: kube::Error) -> CommandError {
-        CommandError::new(format!("cannot {doing} in {}", self.url), error)
+        let doing = format!("cannot {doing} in {}", self.url);
+        match error {
+            // What the server says is meant for people; what the client adds to it is not.
+            kube::Error::Api(status) => {
+                CommandError { causes: vec![status.message.clone()], ..CommandError::plain(doing) }
+            }
+            error => CommandError::new(doing, error),
+        }
     }
 }
 
@@ -167,8 +176,9 @@ fn is_nowhere(error: &ClientError) -> bool {
     }
 }
 
+/// Whether an object is missing, or its whole kind: for that one a server answers with a page instead of a status.
 fn is_not_found(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.is_not_found())
+    matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
 fn installed(object: &Value) -> Option<Installed> {

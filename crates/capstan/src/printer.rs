@@ -20,19 +20,18 @@ const RED: Style = AnsiColor::Red.on_default().bold();
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Printer {
     interactive: bool,
-    /// Nobody is told anything but data.
-    silent: bool,
+    is_silent: bool,
 }
 
 #[expect(clippy::unused_self, reason = "who prints must have been given the printer")]
 impl Printer {
     pub(crate) fn new() -> Self {
-        Self { interactive: io::stdout().is_terminal() && io::stderr().is_terminal(), silent: false }
+        Self { interactive: io::stdout().is_terminal() && io::stderr().is_terminal(), is_silent: false }
     }
 
-    /// A printer for where nobody reads: in the middle of a shell's completion.
+    /// Tells nothing on the way.
     pub(crate) fn silent() -> Self {
-        Self { interactive: false, silent: true }
+        Self { interactive: false, is_silent: true }
     }
 
     pub(crate) fn is_interactive(self) -> bool {
@@ -61,38 +60,38 @@ impl Printer {
 
     /// What is being done.
     pub(crate) fn step(self, text: &str) {
-        if self.silent {
-            return;
-        }
-        say(&mut stderr(), format_args!("{DIM}•{DIM:#} {text}\n"));
+        self.tell(format_args!("{DIM}•{DIM:#} {text}\n"));
     }
 
     /// What has been done.
     pub(crate) fn done(self, text: &str) {
-        say(&mut stderr(), format_args!("{GREEN}✓{GREEN:#} {text}\n"));
+        self.tell(format_args!("{GREEN}✓{GREEN:#} {text}\n"));
     }
 
     /// Progress within a step: replaces itself on a terminal.
     pub(crate) fn progress(self, text: &str) {
         if self.interactive {
-            say(&mut stderr(), format_args!("\r\u{1b}[K  {DIM}{text}{DIM:#}"));
+            self.tell(format_args!("\r\u{1b}[K  {DIM}{text}{DIM:#}"));
         } else {
-            say(&mut stderr(), format_args!("  {text}\n"));
+            self.tell(format_args!("  {text}\n"));
         }
     }
 
     /// Ends a run of progress.
     pub(crate) fn progress_done(self) {
         if self.interactive {
-            say(&mut stderr(), "\r\u{1b}[K");
+            self.tell("\r\u{1b}[K");
         }
     }
 
     pub(crate) fn warn(self, text: &str) {
-        if self.silent {
-            return;
+        self.tell(format_args!("{YELLOW}warning:{YELLOW:#} {text}\n"));
+    }
+
+    fn tell(self, text: impl Display) {
+        if !self.is_silent {
+            say(&mut stderr(), text);
         }
-        say(&mut stderr(), format_args!("{YELLOW}warning:{YELLOW:#} {text}\n"));
     }
 
     pub(crate) fn error(self, error: &CommandError) {

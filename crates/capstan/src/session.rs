@@ -184,7 +184,7 @@ fn docker_config(environment: &Environment) -> Option<DockerConfig> {
 fn tell(progress: &Progress<'_>, verbosity: u8, printer: Printer) {
     match progress {
         Progress::Warning { text } => printer.warn(text),
-        Progress::Retrying { url, reason, .. } => printer.warn(&format!("{url}: {reason}; trying again")),
+        Progress::Retrying { reason, .. } => printer.warn(&format!("{reason}; trying again")),
         Progress::Stale { what, fetched, .. } => {
             printer.warn(&format!("using {what} as it was fetched at {fetched}: it cannot be asked for now"));
         }

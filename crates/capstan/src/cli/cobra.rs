@@ -2,16 +2,20 @@
 
 use clap::{Arg, ArgAction, Command};
 
-use crate::program;
-
 /// Gives every switch the form that scripts know: `--switch`, `--switch=true`, `--switch=false`. Of a flag that is given
-/// twice the last one counts. Examples call the program as it was called.
+/// twice the last one counts.
 pub(crate) fn with_habits(command: Command) -> Command {
-    let command = match command.get_after_help().map(ToString::to_string) {
-        Some(examples) => command.after_help(examples.replace("capstan ", &format!("{} ", program::name()))),
+    command.args_override_self(true).mut_args(switch).mut_subcommands(with_habits)
+}
+
+/// Lets the examples call the program as its user does.
+pub(crate) fn with_examples_of(command: Command, name: &str) -> Command {
+    let examples = command.get_after_help().map(|it| it.to_string().replace("capstan ", &format!("{name} ")));
+    let command = match examples {
+        Some(examples) => command.after_help(examples),
         None => command,
     };
-    command.args_override_self(true).mut_args(switch).mut_subcommands(with_habits)
+    command.mut_subcommands(|it| with_examples_of(it, name))
 }
 
 fn switch(arg: Arg) -> Arg {

@@ -8,7 +8,7 @@ use super::generate::{KubeconfigArgs, ListFormat};
 use crate::complete;
 
 #[derive(Args, Debug)]
-#[command(arg_required_else_help = true, args_conflicts_with_subcommands = true)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct InitArgs {
     #[command(subcommand)]
     pub(crate) what: Option<Init>,

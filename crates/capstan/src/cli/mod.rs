@@ -33,7 +33,8 @@ pub(crate) struct Cli {
 impl Cli {
     /// The command line with upstream's habits, under the name that the program was called by.
     pub(crate) fn with_habits() -> clap::Command {
-        cobra::with_habits(Self::command().name(program::name()))
+        let name = program::name();
+        cobra::with_habits(cobra::with_examples_of(Self::command().name(name), name))
     }
 
     /// What the user typed.

@@ -16,6 +16,7 @@ use crate::{
     management::Management,
     output,
     printer::Printer,
+    program,
     session::Session,
 };
 
@@ -28,7 +29,7 @@ pub(crate) async fn run(args: InitArgs, globals: &Globals, printer: Printer) -> 
         Some(Init::ListImages(args)) => list_images(&args, globals, printer).await,
         None if args.list_images => list_images(&args.images, globals, printer).await,
         None => Err(CommandError::plain("init does not say what to do")
-            .hint("so far it can list images: capstan init list-images")),
+            .hint(format!("so far it can list images: {} init list-images", program::name()))),
     }
 }
 

@@ -126,7 +126,8 @@ fn check_url(url: &str) -> Result<(), String> {
 /// The names of the same type that may have been meant, and other types that have a provider of this name.
 pub(super) fn similar(providers: &[Provider], kind: ProviderType, name: &str) -> Vec<String> {
     let close = |it: &str| {
-        distance(it, name) <= 2
+        // Two changes make any short name out of any other.
+        distance(it, name) <= if it.len().min(name.len()) > 3 { 2 } else { 1 }
             || (name.len() > 2 && it.contains(name))
             || (it.len() > 2 && name.contains(it))
     };

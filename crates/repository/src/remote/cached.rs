@@ -136,6 +136,17 @@ impl Http {
         cell.get_or_try_init(|| async { Ok(fetch.await?.map(Arc::new)) }).await.cloned()
     }
 
+    /// Keeps a listing that was put together from several answers.
+    pub(crate) async fn keep_listing(&self, key: &Key, bytes: Vec<u8>) {
+        self.keep(key, Download { bytes, ..Download::default() }).await;
+    }
+
+    /// A listing as it was kept, and tells that it is.
+    pub(crate) async fn kept_listing(&self, key: &Key) -> Option<Vec<u8>> {
+        let hit = self.look_up(key).await?;
+        Some(self.use_stale(key, hit, None).0.bytes)
+    }
+
     /// All entries of a listing that comes in pages.
     pub(crate) async fn pages<T: serde::de::DeserializeOwned>(
         &self,

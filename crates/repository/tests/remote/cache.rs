@@ -73,6 +73,31 @@ async fn offline_with_a_warm_cache_works_and_says_so() {
     assert!(world.reported(&["Stale", "/repos/o/r/releases", "2027-01-15T08:00:00Z", "reason: None"]));
 }
 
+/// How many majors a module has is known only while its proxy answers.
+#[tokio::test]
+async fn the_versions_of_a_proxy_are_remembered_as_a_whole() {
+    let world = world().await;
+    world.server.go_module("github.com/o/r", &["v1.9.0"]);
+    world.server.go_module("github.com/o/r/v2", &["v2.0.0"]);
+    let http = |offline| {
+        world.http_with(|options| {
+            options.cache_dir = Some(world.cache.clone());
+            options.go_proxy = None;
+            options.offline = offline;
+        })
+    };
+    assert_eq!(source().versions(&http(false)).await.unwrap(), ["v1.9.0", "v2.0.0"]);
+    assert_eq!(source().versions(&http(true)).await.unwrap(), ["v1.9.0", "v2.0.0"]);
+    assert_eq!(world.reports("Stale"), 1);
+    // The API knows more than memory does, as long as it can be asked.
+    world.server.inject("/@v/list", 3, Fault::Status(503));
+    assert_eq!(source().versions(&http(false)).await.unwrap().len(), 4);
+    std::fs::remove_dir_all(&world.cache).unwrap();
+    assert_eq!(source().versions(&http(false)).await.unwrap(), ["v1.9.0", "v2.0.0"]);
+    world.server.inject("/", usize::MAX, Fault::Status(503));
+    assert_eq!(source().versions(&http(false)).await.unwrap(), ["v1.9.0", "v2.0.0"]);
+}
+
 #[tokio::test]
 async fn offline_with_a_cold_cache_is_an_error() {
     let world = world().await;

@@ -2,8 +2,9 @@
 
 use reqwest::Url;
 
+use super::super::cache::Key;
 use super::super::cached::is_pinned;
-use super::super::get::Get;
+use super::super::get::{Get, shown};
 use super::super::http::Http;
 use super::extend;
 use crate::FetchError;
@@ -35,7 +36,13 @@ impl GoProxy {
     }
 
     /// All versions of a module, as tags. Every major from 2 on is a module of its own.
+    ///
+    /// They are kept as a whole: which major is the last one can be told only while the proxy answers.
     pub(super) async fn versions(&self, http: &Http, module: &str) -> Result<Vec<String>, FetchError> {
+        if http.options.offline {
+            let offline = || FetchError::Offline { what: self.key(module).shown() };
+            return self.remembered(http, module).await.ok_or_else(offline);
+        }
         let mut versions = Vec::new();
         for major in 1..=MOST_MAJORS {
             let get = Get::new(self.list_url(module, major), format!("the Go module {module}")).once();
@@ -46,7 +53,20 @@ impl GoProxy {
                 Err(error) => return Err(error),
             }
         }
+        if !versions.is_empty() {
+            http.keep_listing(&self.key(module), versions.join("\n").into_bytes()).await;
+        }
         Ok(versions)
+    }
+
+    /// All versions as they were when the proxy last answered.
+    pub(super) async fn remembered(&self, http: &Http, module: &str) -> Option<Vec<String>> {
+        let list = http.kept_listing(&self.key(module)).await?;
+        Some(read_versions(&String::from_utf8_lossy(&list)).collect())
+    }
+
+    fn key(&self, module: &str) -> Key {
+        Key::new(format!("the versions of {module} on {}", shown(&self.base)), "", "")
     }
 
     fn list_url(&self, module: &str, major: u32) -> Url {

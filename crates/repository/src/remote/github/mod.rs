@@ -22,6 +22,7 @@ use super::cached::{Answer, Download, Fetched};
 use super::get::{Get, Validators, bearer};
 use super::http::Http;
 use super::options::non_empty;
+use super::retry::is_absence;
 use super::sums::{fetch_with_sums, vouch};
 use crate::FetchError;
 
@@ -68,14 +69,21 @@ impl GitHub {
 
     /// The tags that may be versions, in no order.
     pub async fn versions(&self, http: &Http) -> Result<Vec<String>, FetchError> {
-        if let Some(proxy) = self.go_proxy(http) {
+        let proxy = self.go_proxy(http);
+        if let Some(proxy) = &proxy {
             match proxy.versions(http, &self.module()).await {
                 Ok(versions) if !versions.is_empty() => return Ok(versions),
                 Ok(_) | Err(FetchError::Offline { .. }) => {}
                 Err(error) => http.warn(&format!("the Go module proxy is of no help: {error}")),
             }
         }
-        api::release_tags(self, http).await
+        match (api::release_tags(self, http).await, proxy) {
+            // Nobody can be asked, so that what was said before is the best that there is.
+            (Err(error), Some(proxy)) if is_absence(&error) => {
+                proxy.remembered(http, &self.module()).await.ok_or(error)
+            }
+            (outcome, _) => outcome,
+        }
     }
 
     /// The names of a release's files.
