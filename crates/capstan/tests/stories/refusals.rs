@@ -268,7 +268,7 @@ fn flags_that_there_are_not() {
     for (words, expected) in [
         (&["generate", "provider", "-i", "acme", "--describ"][..], "--describ"),
         (&["generate", "provider", "-i", "acme", "-o", "json"], "--describe"),
-        (&["generate", "provider", "-i", "acme", "-b", "kubeadm"], "cannot be used with"),
+        (&["generate", "provider", "-i", "acme", "-b", "kubeadm"], "more than one provider is named"),
         (&["generate", "provider"], "--infrastructure"),
         (&["generate", "provider", "-i", "acme", "--raw=perhaps"], "must be true or false"),
         (&["generate", "cluster", "c", "--worker-machine-count", "some"], "must be a whole number"),

@@ -150,15 +150,18 @@ Images:
 }
 
 #[test]
-fn a_file_is_written_for_its_owner_alone() {
+fn a_new_file_is_for_its_owner_alone_and_an_old_one_keeps_its_mode() {
     let user = User::of_acme();
     let printed = user.run(&["generate", "provider", "-i", "acme"]).only_data();
-    let file = user.write("out.yaml", "from before");
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
-    let run = user.run(&["generate", "provider", "-i", "acme", "--write-to", "out.yaml"]);
-    assert_eq!(run.only_data(), "");
-    assert_eq!(fs::read_to_string(&file).unwrap(), printed);
-    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let old = user.write("old.yaml", "from before");
+    fs::set_permissions(&old, fs::Permissions::from_mode(0o644)).unwrap();
+    for (file, mode) in [(old.with_file_name("new.yaml"), 0o600), (old, 0o644)] {
+        let name = file.to_str().unwrap();
+        let run = user.run(&["generate", "provider", "-i", "acme", "--write-to", name]);
+        assert_eq!(run.only_data(), "");
+        assert_eq!(fs::read_to_string(&file).unwrap(), printed);
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, mode, "{name}");
+    }
     let dash = user.run(&["generate", "provider", "-i", "acme", "--write-to", "-"]);
     assert_eq!(dash.only_data(), printed);
 }
