@@ -2,6 +2,8 @@
 
 use reqwest::Url;
 
+use super::shown::{shown, shown_address};
+
 /// More hops than this lead in circles.
 pub(crate) const LONGEST_CHAIN: usize = 8;
 
@@ -15,11 +17,12 @@ pub(crate) struct Hop {
 
 /// Decides where `location` leads, or says why it is not followed.
 pub(crate) fn follow(from: &Url, location: &str, plain_http: bool) -> Result<Hop, String> {
-    let url =
-        from.join(location).map_err(|error| format!("to {location:?}, which is no address: {error}"))?;
+    let url = from
+        .join(location)
+        .map_err(|error| format!("to {:?}, which is no address: {error}", shown_address(location)))?;
     let allowed = url.scheme() == "https" || (plain_http && url.scheme() == "http");
     if !allowed || url.host_str().is_none() {
-        return Err(format!("to {}, and only https is followed", super::get::shown(&url)));
+        return Err(format!("to {}, and only https is followed", shown(&url)));
     }
     let keeps_credentials = url.origin() == from.origin();
     Ok(Hop { url, keeps_credentials })

@@ -291,13 +291,23 @@ async fn the_token_of_github_is_not_for_other_hosts_unless_they_are_listed() {
     });
     let source = GitHub::parse(&world.server.url("/o/r/releases")).unwrap();
     let host = world.server.host();
-    assert!(source.versions(&with_token(&world, "secret")).await.unwrap_err().is_not_found());
+    let http = with_token(&world, "secret");
+    for error in [
+        source.versions(&http).await.unwrap_err(),
+        source.file(&http, "v1.0.0", "metadata.yaml").await.unwrap_err(),
+    ] {
+        assert!(error.is_not_found(), "{error:?}");
+        assert!(error.to_string().contains("GITHUB_HOSTS must name 127.0.0.1 before"), "{error}");
+        assert!(!error.to_string().contains("GITHUB_TOKEN"), "{error}");
+    }
     assert!(!world.showed_credentials_to(&host));
-    let http = world.http_with(|options| {
-        options.github_token = Some("secret".to_owned());
-        options.github_hosts = vec![host.clone()];
-    });
-    assert_eq!(source.file(&http, "v1.0.0", "metadata.yaml").await.unwrap(), b"kind: Metadata");
+    for entry in [host.as_str(), " 127.0.0.1 "] {
+        let http = world.http_with(|options| {
+            options.github_token = Some("secret".to_owned());
+            options.github_hosts = vec!["other.corp".to_owned(), entry.to_owned()];
+        });
+        assert_eq!(source.file(&http, "v1.0.0", "metadata.yaml").await.unwrap(), b"kind: Metadata");
+    }
     assert!(world.showed_credentials_to(&host));
     let storage = host.replace("127.0.0.1", "localhost");
     assert!(!world.showed_credentials_to(&storage));
