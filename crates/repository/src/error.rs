@@ -37,7 +37,7 @@ pub enum FetchError {
         /// The variable whose token would have been counted separately, if none was sent.
         variable: Option<String>,
         /// Why a token that is there was not sent.
-        withheld: Option<Withheld>,
+        withheld: Option<Box<Withheld>>,
     },
     /// The source wants a token, or another one.
     #[error("access to {url} was refused (HTTP {status}){}", said(.detail))]
@@ -51,7 +51,7 @@ pub enum FetchError {
         /// The variable that the token comes from.
         variable: Option<String>,
         /// Why a token that is there was not sent.
-        withheld: Option<Withheld>,
+        withheld: Option<Box<Withheld>>,
     },
     /// An answer that is neither success nor any of the refusals above.
     #[error("{url} answered with HTTP {status}{}", said(.detail))]

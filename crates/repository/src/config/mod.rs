@@ -336,9 +336,8 @@ fn check_environment(variables: &Variables, setting: &'static str) -> Result<Opt
     let variable = environment_name(setting);
     let is_in_file = variables.in_file(setting).is_some_and(|it| !it.is_empty());
     match variables.environment.get(&variable) {
-        None => Ok(None),
         Some(_) if is_in_file => Err(ConfigError::InEnvironment { variable, setting }),
-        Some("") => Ok(None),
+        None | Some("") => Ok(None),
         Some(_) => Ok(Some(format!(
             "the environment variable {variable} is not read: {setting} can be set in the configuration file only"
         ))),

@@ -45,9 +45,10 @@ fn describe_missing(get: &Get) -> String {
     }
 }
 
-fn find_withheld(get: &Get) -> Option<Withheld> {
+fn find_withheld(get: &Get) -> Option<Box<Withheld>> {
     let hosts_variable = get.withheld.filter(|_| get.authorization.is_none())?;
-    Some(Withheld { host: get.url.host_str()?.to_owned(), variable: hosts_variable.to_owned() })
+    let host = get.url.host_str()?.to_owned();
+    Some(Box::new(Withheld { host, variable: hosts_variable.to_owned() }))
 }
 
 fn is_rate_limit(status: StatusCode, headers: &HeaderMap) -> bool {

@@ -30,9 +30,17 @@ fn cut(text: &str) -> String {
         Some((scheme, rest)) => (format!("{scheme}://"), rest),
         None => (String::new(), text),
     };
-    let host_and_path = rest.rsplit_once('@').map_or(rest, |(_, after)| after);
-    let kept = host_and_path.split(['?', '#']).next().unwrap_or_default();
+    let kept = match rest.rsplit_once('@') {
+        // A password with these characters, or a query with an @.
+        Some((before, _)) if before.contains(['?', '#']) => "...",
+        Some((_, after)) => without_query(after),
+        None => without_query(rest),
+    };
     format!("{scheme}{kept}")
+}
+
+fn without_query(text: &str) -> &str {
+    text.split(['?', '#']).next().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -50,7 +58,8 @@ mod tests {
             ("https:u:p@h/a", "https://h/a"),
             ("https://u:p@[h/a?s", "https://[h/a"),
             ("https://u:p/w@h/a", "https://h/a"),
-            ("https://u:p#w@h/a", "https://h/a"),
+            ("https://u:p#w@h/a", "https://..."),
+            ("https://[h/a?mail=me@s", "https://..."),
             ("https://h:port/a?s#f", "https://h:port/a"),
             ("oci://ghcr.io/O/R:v1", "oci://ghcr.io/O/R:v1"),
             ("oci://h.io/r@sha256:00", "oci://h.io/r@sha256:00"),
