@@ -52,6 +52,15 @@ mod tests {
     }
 
     #[test]
+    fn the_secrets_of_an_address_stay_out_of_the_reason() {
+        let from = Url::parse("https://github.com/o/r").unwrap();
+        for location in ["https://u:s3cret@[h/f?sig=s3cret", "http://u:s3cret@h/f?sig=s3cret"] {
+            let reason = follow(&from, location, false).unwrap_err();
+            assert!(!reason.contains("s3cret"), "{reason}");
+        }
+    }
+
+    #[test]
     fn plain_http_is_followed_only_by_those_who_asked_for_it() {
         let from = Url::parse("http://localhost:5000/v2/").unwrap();
         assert!(follow(&from, "/x", true).unwrap().keeps_credentials);

@@ -131,8 +131,8 @@ fn what_cannot_be_read_is_told_with_its_line() {
 /// Looking through all keys for each one would take minutes.
 #[test]
 fn many_keys_take_no_longer_than_their_number() {
-    let many: String = (0..90_000).map(|n| format!("  some-long-common-prefix-{n}: 1\n")).collect();
-    let yaml = format!("base: &base\n{many}other:\n  <<: *base\n  own: 2\n");
+    let many: Vec<_> = (0..90_000).map(|n| format!("  some-long-common-prefix-{n}: 1\n")).collect();
+    let yaml = format!("base: &base\n{}other:\n  <<: *base\n  own: 2\n", many.concat());
     let start = std::time::Instant::now();
     let Ok(Value::Map(entries)) = read(&yaml) else { panic!("it is a map") };
     let [_, (_, Value::Map(other))] = entries.as_slice() else { panic!("it has two keys") };
