@@ -141,20 +141,19 @@ fn verbosity(globals: &Globals, config: &Config) -> Result<u8, CommandError> {
 
 fn connect(environment: &Environment, config: Option<&Config>, verbosity: u8, printer: Printer) -> Http {
     let variable = |name: &str| environment.get(name).map(str::to_owned).filter(|it| !it.is_empty());
+    let hosts = |name: &str| variable(name).iter().flat_map(|it| it.split(',')).map(str::to_owned).collect();
     let options = HttpOptions {
         user_agent: format!("{}/{VERSION} ({}/{})", program::name(), env::consts::OS, env::consts::ARCH),
         cache_dir: cache_folder(environment),
         offline: variable("CAPSTAN_OFFLINE").is_some_and(|it| it != "false" && it != "0"),
         github_token: config.and_then(Config::github_token),
         gitlab_token: config.and_then(Config::gitlab_token),
-        github_hosts: variable("GITHUB_HOSTS")
-            .iter()
-            .flat_map(|it| it.split(','))
-            .map(str::to_owned)
-            .collect(),
+        github_hosts: hosts("GITHUB_HOSTS"),
+        gitlab_hosts: hosts("GITLAB_HOSTS"),
         oci_credentials: variable("OCI_USERNAME")
             .zip(variable("OCI_PASSWORD"))
             .map(|(username, password)| Credentials { username, password }),
+        oci_host: variable("OCI_HOST"),
         docker_config: docker_config(environment),
         go_proxy: variable("GOPROXY"),
         progress: Some(Arc::new(move |progress| tell(&progress, verbosity, printer))),

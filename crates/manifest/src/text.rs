@@ -80,7 +80,7 @@ pub fn objects(text: &str, lookup: Option<Lookup<'_>>) -> Result<Vec<Document>, 
 
 /// Whether a text is a page for people: a login, or an error told by a web server.
 pub fn is_web_page(text: &str) -> bool {
-    let start = text.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']);
+    let start = text.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n', '\u{c}']);
     ["<!doctype", "<html", "<head", "<?xml"]
         .iter()
         .any(|it| start.get(..it.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(it)))

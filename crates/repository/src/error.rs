@@ -1,6 +1,7 @@
 //! What can go wrong between asking for a file and having it.
 
 use std::error::Error;
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,7 +14,7 @@ pub enum FetchError {
     /// The address cannot be one of a release.
     #[error("the address {url} cannot be used: {reason}")]
     InvalidUrl {
-        /// The address as it was given.
+        /// The address, as it may be shown.
         url: String,
         /// What is wrong with it.
         reason: String,
@@ -35,6 +36,8 @@ pub enum FetchError {
         reset: Option<Timestamp>,
         /// The variable whose token would have been counted separately, if none was sent.
         variable: Option<String>,
+        /// Why a token that is there was not sent.
+        withheld: Option<Box<Withheld>>,
     },
     /// The source wants a token, or another one.
     #[error("access to {url} was refused (HTTP {status}){}", said(.detail))]
@@ -47,6 +50,8 @@ pub enum FetchError {
         detail: String,
         /// The variable that the token comes from.
         variable: Option<String>,
+        /// Why a token that is there was not sent.
+        withheld: Option<Box<Withheld>>,
     },
     /// An answer that is neither success nor any of the refusals above.
     #[error("{url} answered with HTTP {status}{}", said(.detail))]
@@ -164,6 +169,21 @@ pub enum FetchError {
     },
 }
 
+/// Credentials that are there, but not for this host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Withheld {
+    /// The host.
+    pub host: String,
+    /// The variable that names the hosts that may see them.
+    pub variable: String,
+}
+
+impl fmt::Display for Withheld {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} must name {} before it is sent your credentials", self.variable, self.host)
+    }
+}
+
 impl FetchError {
     /// Whether the source was asked and does not have it, so that another version may be tried.
     pub fn is_not_found(&self) -> bool {
@@ -178,6 +198,8 @@ impl FetchError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NotFound { available, .. } => list_available(available),
+            Self::RateLimited { withheld: Some(withheld), .. }
+            | Self::Unauthorized { withheld: Some(withheld), .. } => Some(withheld.to_string()),
             Self::RateLimited { variable: Some(variable), .. } => Some(format!(
                 "set {variable} to a personal access token: its requests are counted separately"
             )),
@@ -272,6 +294,7 @@ mod tests {
             host: "api.github.com".to_owned(),
             reset,
             variable: Some("GITHUB_TOKEN".to_owned()),
+            withheld: None,
         };
         assert_eq!(
             error.to_string(),

@@ -7,7 +7,7 @@ use std::{
 
 use percent_encoding::percent_decode_str;
 
-use crate::{FetchError, version::Version};
+use crate::{FetchError, remote::shown_address, version::Version};
 
 /// What stands for the newest version in addresses.
 pub(crate) const LATEST: &str = "latest";
@@ -25,7 +25,7 @@ pub(crate) struct Local {
 impl Local {
     /// Reads an absolute path or `file://` address; other addresses are not ours.
     pub(crate) fn parse(url: &str, label: &str) -> Result<Option<Self>, FetchError> {
-        let invalid = |reason: String| FetchError::InvalidUrl { url: url.to_owned(), reason };
+        let invalid = |reason: String| FetchError::InvalidUrl { url: shown_address(url), reason };
         let encoded = match url.split_once("://") {
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("file") => {
                 rest.strip_prefix("localhost").filter(|it| it.starts_with('/')).unwrap_or(rest)

@@ -6,7 +6,7 @@ use crate::{
     local::LATEST,
     metadata::{METADATA_FILE, Metadata, MetadataError},
     overrides::Overrides,
-    remote::{Http, Sha256, looks_like_web_page},
+    remote::{Http, Sha256, looks_like_web_page, shown_address},
     source::{Found, Source},
     version::Version,
 };
@@ -17,6 +17,7 @@ const CLUSTER_CLASS: &str = "clusterclass";
 /// The releases of one provider.
 pub struct Repository {
     label: String,
+    /// The address, as it may be shown.
     url: String,
     components_file: String,
     source: Source,
@@ -208,7 +209,7 @@ impl Repository {
         let source = Source::parse(url, &label, prefix, http)
             .map_err(|source| RepositoryError::Fetch { label: label.clone(), source })?;
         let components_file = source.components_file().unwrap_or(default_file).to_owned();
-        Ok(Self { label, url: url.to_owned(), components_file, source, overrides: config.overrides()? })
+        Ok(Self { label, url: shown_address(url), components_file, source, overrides: config.overrides()? })
     }
 
     /// The provider's label.

@@ -29,9 +29,8 @@ impl CertManager {
 }
 
 pub(super) fn read(variables: &Variables) -> Result<(CertManager, Vec<String>), ConfigError> {
-    super::refuse_environment(variables, KEY)?;
+    let mut warnings: Vec<_> = super::check_environment(variables, KEY)?.into_iter().collect();
     let mut fields = Fields::of(variables.in_file(KEY).unwrap_or(&Value::Null), KEY)?;
-    let mut warnings = Vec::new();
     let url = match fields.text("url")? {
         Some(url) => super::expand_setting(&url, "cert-manager.url", variables)?,
         None => DEFAULT_URL.to_owned(),

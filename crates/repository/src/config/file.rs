@@ -6,10 +6,11 @@ use url::Url;
 
 use super::{ConfigError, dotenv};
 use crate::{
+    FetchError,
     config::value::{Map, Value},
     config::yaml,
     environment::Environment,
-    remote::{Get, Http, looks_like_web_page},
+    remote::{Get, Http, looks_like_web_page, shown_address},
 };
 
 const NAME: &str = "clusterctl";
@@ -105,21 +106,32 @@ fn open(path: &str) -> Result<Option<File>, ConfigError> {
 
 /// Configurations may hold secrets, so that they are not kept in the cache.
 async fn download(address: &str, http: &Http) -> Result<File, ConfigError> {
-    let unreadable = |problem: String| ConfigError::Unreadable { origin: address.to_owned(), problem };
+    let origin = shown_address(address);
+    let unreadable = |problem: String| ConfigError::Unreadable { origin: origin.clone(), problem };
     let url = Url::parse(address).map_err(|error| unreadable(error.to_string()))?;
     let path = url.path().to_owned();
-    let get = Get::new(url, "the configuration file").plain_http(true);
-    let reply = http
-        .get(&get)
-        .await
-        .map_err(|source| ConfigError::Download { origin: address.to_owned(), source: Box::new(source) })?;
+    let asked_for_plain = url.scheme() == "http";
+    let get = Get::new(url, "the configuration file").plain_http(asked_for_plain);
+    let reply = http.get(&get).await.map_err(|source| match source {
+        FetchError::Offline { .. } => ConfigError::Offline { origin: origin.clone() },
+        source => ConfigError::Download { origin: origin.clone(), source: Box::new(source) },
+    })?;
     if looks_like_web_page(&reply.body) {
         return Err(unreadable("it is a web page, most likely to log in".to_owned()));
     }
     let text = String::from_utf8(reply.body).map_err(|error| unreadable(error.to_string()))?;
     let extension = Path::new(&path).extension().and_then(|it| it.to_str());
     let format = extension.and_then(Format::from_extension).unwrap_or(Format::Yaml);
-    Ok(File { origin: address.to_owned(), format, text })
+    Ok(File { origin, format, text })
+}
+
+/// The error's own text quotes the line, and with it what may be a secret.
+fn describe_toml(error: &toml::de::Error, text: &str) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start));
+    match before {
+        Some(before) => format!("line {}: {}", before.matches('\n').count() + 1, error.message()),
+        None => error.message().to_owned(),
+    }
 }
 
 /// The top-level entries of a file.
@@ -133,7 +145,7 @@ pub(super) fn decode(file: &File, environment: &Environment) -> Result<Map, Conf
             .map_err(|it| malformed(it.to_string()))?
             .into(),
         Format::Toml => {
-            toml::Value::Table(toml::from_str(text).map_err(|it| malformed(it.to_string()))?).into()
+            toml::Value::Table(toml::from_str(text).map_err(|it| malformed(describe_toml(&it, text)))?).into()
         }
         Format::Dotenv => Value::Map(dotenv::read(text, &environment.variables).map_err(malformed)?),
     };

@@ -10,15 +10,14 @@ pub(super) const KEY: &str = "images";
 
 /// By `all`, component, or component and image, in lower case.
 pub(super) fn read(variables: &Variables) -> Result<(Overrides, Vec<String>), ConfigError> {
-    super::refuse_environment(variables, KEY)?;
-    let entries = match variables.in_file(KEY) {
-        None | Some(Value::Null) => return Ok(Default::default()),
-        Some(Value::List(items)) if items.is_empty() => return Ok(Default::default()),
+    let mut warnings: Vec<_> = super::check_environment(variables, KEY)?.into_iter().collect();
+    let entries: &[_] = match variables.in_file(KEY) {
+        None | Some(Value::Null) => &[],
+        Some(Value::List(items)) if items.is_empty() => &[],
         Some(Value::Map(entries)) => entries,
         Some(other) => return Err(ConfigError::setting(KEY, "a map of overrides", other)),
     };
     let mut overrides = BTreeMap::new();
-    let mut warnings = Vec::new();
     for (key, value) in entries {
         let place = format!("{KEY}.{key}");
         let mut fields = Fields::of(value, &place)?;

@@ -84,6 +84,12 @@ pub enum ConfigError {
         /// Why not.
         source: Box<FetchError>,
     },
+    /// The network is not to be used, and configurations are not kept.
+    #[error("the configuration file {origin} cannot be downloaded: the network is not to be used")]
+    Offline {
+        /// The address.
+        origin: String,
+    },
     /// Text that is not of its format.
     #[error("the configuration file {origin} is malformed: {problem}")]
     Malformed {
@@ -113,12 +119,10 @@ pub enum ConfigError {
         setting: &'static str,
     },
     /// A setting whose variables cannot be replaced.
-    #[error("configuration: the variables in {setting} ({text:?}) cannot be replaced: {problem}")]
+    #[error("configuration: the variables in {setting} cannot be replaced: {problem}")]
     Expansion {
         /// The setting's path.
         setting: String,
-        /// Its text.
-        text: String,
         /// What is wrong.
         problem: String,
     },
@@ -174,6 +178,9 @@ impl ConfigError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Download { source, .. } => source.hint(),
+            Self::Offline { .. } => {
+                Some("give a local copy of it: configurations may hold secrets, so that none is cached".to_owned())
+            }
             Self::UnknownProvider { .. } => Some(
                 "`config repositories` lists all providers; others can be added under providers in the configuration file"
                     .to_owned(),
@@ -320,21 +327,21 @@ impl Config {
 
 /// Replaces the variables of a setting by those of the environment; what is not set there is empty.
 fn expand_setting(text: &str, setting: &str, variables: &Variables) -> Result<String, ConfigError> {
-    expand(text, &|name| variables.environment.get(name).map(str::to_owned)).map_err(|error| {
-        ConfigError::Expansion {
-            setting: setting.to_owned(),
-            text: text.to_owned(),
-            problem: error.to_string(),
-        }
-    })
+    expand(text, &|name| variables.environment.get(name).map(str::to_owned))
+        .map_err(|error| ConfigError::Expansion { setting: setting.to_owned(), problem: error.to_string() })
 }
 
-/// Settings with fields cannot come from the environment, but a variable of their name would hide them.
-fn refuse_environment(variables: &Variables, setting: &'static str) -> Result<(), ConfigError> {
+/// Settings with fields cannot come from the environment, but a variable of their name would hide them. One that
+/// hides nothing is only warned of: it is most likely somebody else's.
+fn check_environment(variables: &Variables, setting: &'static str) -> Result<Option<String>, ConfigError> {
     let variable = environment_name(setting);
+    let is_in_file = variables.in_file(setting).is_some_and(|it| !it.is_empty());
     match variables.environment.get(&variable) {
-        None => Ok(()),
-        Some(_) => Err(ConfigError::InEnvironment { variable, setting }),
+        Some(_) if is_in_file => Err(ConfigError::InEnvironment { variable, setting }),
+        None | Some("") => Ok(None),
+        Some(_) => Ok(Some(format!(
+            "the environment variable {variable} is not read: {setting} can be set in the configuration file only"
+        ))),
     }
 }
 

@@ -3,7 +3,7 @@
 use capstan_api::{admission::rules::is_dns_subdomain, names::CORE_PROVIDER, provider::ProviderType};
 
 use super::{ConfigError, built_in, fields::Fields, variables::Variables};
-use crate::{config::value::Value, provider::Provider};
+use crate::{config::value::Value, provider::Provider, remote::shown_address};
 
 pub(super) const KEY: &str = "providers";
 
@@ -14,7 +14,7 @@ pub(super) fn read(variables: &Variables) -> Result<(Vec<Provider>, Vec<String>)
     let mut warnings = Vec::new();
     // An empty variable hides the file's providers; that is of use where a file is shared.
     if variables.environment.get(&super::variables::environment_name(KEY)) == Some("") {
-        if variables.in_file(KEY).is_some() {
+        if variables.in_file(KEY).is_some_and(|it| !it.is_empty()) {
             warnings.push(
                 "the environment variable PROVIDERS is empty: the providers of the configuration file do not count"
                     .to_owned(),
@@ -22,7 +22,7 @@ pub(super) fn read(variables: &Variables) -> Result<(Vec<Provider>, Vec<String>)
         }
         return Ok((providers, warnings));
     }
-    super::refuse_environment(variables, KEY)?;
+    warnings.extend(super::check_environment(variables, KEY)?);
 
     for (at, value) in entries(variables)?.iter().enumerate() {
         let place = format!("{KEY}[{at}]");
@@ -115,11 +115,11 @@ fn check_url(url: &str) -> Result<(), String> {
         return Err("its url is missing, or is empty after its variables were replaced".to_owned());
     }
     if url.contains(char::is_control) {
-        return Err(format!("its url {url:?} has control characters"));
+        return Err(format!("its url {:?} has control characters", shown_address(url)));
     }
     match url::Url::parse(url) {
         Err(url::ParseError::RelativeUrlWithoutBase) | Ok(_) => Ok(()),
-        Err(error) => Err(format!("its url {url:?} is not an address: {error}")),
+        Err(error) => Err(format!("its url {:?} is not an address: {error}", shown_address(url))),
     }
 }
 

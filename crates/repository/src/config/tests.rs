@@ -108,12 +108,42 @@ fn files_that_cannot_be_read_are_told_with_name_and_place() {
         (Format::Json, "{\"a\": }", "line 1"),
         (Format::Json, "[]", "found a list"),
         (Format::Toml, "a = \n", "line 1"),
-        (Format::Toml, "a = 1\na = 2\n", "duplicate"),
+        (Format::Toml, "a = 1\na = 2\n", "line 2: duplicate"),
+        (Format::Toml, "a = 1\nb = [\n", "line "),
         (Format::Dotenv, "A=1\nwords\n", "line 2: expected NAME=value"),
     ] {
         let error = Config::parse(text, format, "/c/f", &environment(&[])).unwrap_err().to_string();
         assert!(error.starts_with("the configuration file /c/f is malformed: "), "{error}");
         assert!(error.contains(part), "{text}: {error}");
+    }
+}
+
+#[test]
+fn values_stay_out_of_what_is_told_of_a_broken_file() {
+    for (format, text) in [
+        (Format::Toml, "A = 1\nTOKEN = \"s3cret\n"),
+        (Format::Toml, "TOKEN = s3cret\n"),
+        (Format::Toml, "TOKEN = \"s3cret\" x\n"),
+        (Format::Toml, "TOKEN = \"s3cret\"\nTOKEN = \"s3cret\"\n"),
+        (Format::Json, "{\"TOKEN\": \"s3cret\" x}"),
+        (Format::Json, "{\"TOKEN\": s3cret}"),
+        (Format::Yaml, "TOKEN: !!int s3cret\n"),
+        (Format::Yaml, "TOKEN: \"s3cret\" x\n"),
+        (Format::Yaml, "TOKEN: {s3cret\n"),
+        (Format::Dotenv, "TOKEN=\"s3cret\n"),
+        (Format::Dotenv, "TOKEN s3cret\n"),
+    ] {
+        let error = Config::parse(text, format, "f", &environment(&[])).unwrap_err();
+        assert!(error.to_string().contains("line "), "{text}: {error}");
+        assert!(!format!("{error} {error:?}").contains("s3cret"), "{text}: {error}");
+    }
+}
+
+#[test]
+fn the_secrets_of_an_address_stay_out_of_what_is_told_of_it() {
+    for url in ["https://u:s3cret@[x/y?s3cret", "https://u:s3cret@h/${A", "https://u:s3cret@h/\\n?s3cret"] {
+        let error = with_provider(&format!("name: mine, {INFRASTRUCTURE}, url: \"{url}\""), &[]).unwrap_err();
+        assert!(!format!("{error} {error:?}").contains("s3cret"), "{error}");
     }
 }
 
@@ -259,7 +289,9 @@ fn settings_with_fields_cannot_come_from_the_environment() {
         ("providers", "x", [false, false, false]),
         ("CERT-MANAGER", "x", [false, false, false]),
     ] {
-        let config = yaml("images: {all: {tag: t}}\n", &[(variable, value)]);
+        let provider = format!("providers: [{{name: mine, {INFRASTRUCTURE}, url: /x}}]");
+        let text = format!("images: {{all: {{tag: t}}}}\ncert-manager: {{version: v1.0.0}}\n{provider}\n");
+        let config = yaml(&text, &[(variable, value)]);
         let errors = [
             config.providers().err().map(|it| it.to_string()),
             config.images().err().map(|it| it.to_string()),
@@ -268,6 +300,28 @@ fn settings_with_fields_cannot_come_from_the_environment() {
         assert_eq!(errors.each_ref().map(Option::is_some), fails, "{variable}={value}");
         for error in errors.into_iter().flatten() {
             assert!(error.contains(&format!("the environment variable {variable} hides")), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_variable_that_hides_nothing_is_only_warned_of() {
+    for (variable, value, warned) in [
+        ("PROVIDERS", "x", true),
+        ("IMAGES", "x", true),
+        ("CERT_MANAGER", "x", true),
+        ("PROVIDERS", "", false),
+        ("IMAGES", "", false),
+        ("CERT_MANAGER", "", false),
+    ] {
+        for text in ["", "providers: []\nimages: {}\ncert-manager: null\n"] {
+            let config = yaml(text, &[(variable, value)]);
+            assert_eq!(config.providers().unwrap().len(), 64);
+            assert!(config.images().unwrap() == ImageOverrides::default());
+            assert_eq!(config.cert_manager().unwrap().version, "v1.21.1");
+            let told = config.warnings().join("\n");
+            assert_eq!(told.contains(&format!("variable {variable} is not read")), warned, "{told}");
+            assert_eq!(config.warnings().len(), usize::from(warned), "{told}");
         }
     }
 }

@@ -28,6 +28,17 @@ impl Value {
         }
     }
 
+    /// Whether nothing is set by it.
+    pub(crate) fn is_empty(&self) -> bool {
+        match self {
+            Self::Null => true,
+            Self::Text(it) => it.is_empty(),
+            Self::List(it) => it.is_empty(),
+            Self::Map(it) => it.is_empty(),
+            Self::Bool(_) | Self::Integer(_) | Self::Float(_) => false,
+        }
+    }
+
     /// What to call it in a message.
     pub(crate) fn kind(&self) -> &'static str {
         match self {

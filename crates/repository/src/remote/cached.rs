@@ -7,11 +7,13 @@ use reqwest::header::LINK;
 
 use super::cache::{Entry, Hit, Key};
 use super::checksum::Sha256;
-use super::get::{Get, Reply, Validators, read_json, shown};
+use super::get::{Get, Reply, Validators, read_json};
 use super::http::Http;
 use super::link::{next_in_link, next_page};
 use super::options::Progress;
 use super::retry::is_absence;
+use super::shown::{shown, shown_address};
+use super::sums::vouch;
 use crate::FetchError;
 
 /// A listing with more pages than this is not one that anybody reads.
@@ -72,17 +74,25 @@ pub(crate) fn is_pinned(version: &str) -> bool {
 }
 
 impl Http {
-    /// A file of a release: from the cache if the version is pinned, else after asking its source.
+    /// A file of a release: from the cache if the version is pinned, else after asking its source. `promised` is
+    /// the sum that its address promises.
     pub(crate) async fn file_through_cache<F>(
         &self,
         key: &Key,
-        expected: Option<Sha256>,
+        promised: Option<Sha256>,
         ask: impl FnOnce(Validators) -> F,
     ) -> Result<Fetched, FetchError>
     where
         F: Future<Output = Result<Answer, FetchError>>,
     {
-        let hit = self.look_up(key).await.filter(|hit| expected.is_none_or(|sum| sum == hit.sha256));
+        let hit = self.look_up(key).await.filter(|hit| promised.is_none_or(|sum| sum == hit.sha256));
+        let ask = |validators| async {
+            let mut answer = ask(validators).await?;
+            if let (Answer::Fresh(download), Some(sum)) = (&mut answer, promised) {
+                vouch(download, &key.shown(), sum, "the address")?;
+            }
+            Ok(answer)
+        };
         match hit {
             Some(hit) if is_pinned(&key.version) => {
                 self.report(Progress::Cached { what: &key.shown() });
@@ -251,7 +261,7 @@ pub(crate) fn next_request(get: &Get, page: &Listing) -> Result<Option<Get>, Fet
     let Some(target) = &page.next else { return Ok(None) };
     let url = next_page(&get.url, target).ok_or_else(|| FetchError::Malformed {
         url: get.shown(),
-        reason: format!("its next page is on another server: {target}"),
+        reason: format!("its next page is on another server: {}", shown_address(target)),
     })?;
     Ok(Some(Get { url, ..get.clone() }))
 }

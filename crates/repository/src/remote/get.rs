@@ -2,11 +2,13 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use capstan_manifest::text::is_web_page;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{StatusCode, Url};
 use serde::de::DeserializeOwned;
 
 use super::Credentials;
+use super::shown::shown;
 use crate::FetchError;
 
 /// A GET that has not been sent.
@@ -20,6 +22,8 @@ pub(crate) struct Get {
     pub authorization: Option<HeaderValue>,
     /// The variable that the token came from, or could come from.
     pub variable: Option<&'static str>,
+    /// The variable that would have to list the host, if there is a token that it may not see.
+    pub withheld: Option<&'static str>,
     pub validators: Validators,
     pub limit: Option<u64>,
     /// Whether an unencrypted connection is what the user asked for.
@@ -36,6 +40,7 @@ impl Get {
             accept: None,
             authorization: None,
             variable: None,
+            withheld: None,
             validators: Validators::default(),
             limit: None,
             plain_http: false,
@@ -53,6 +58,10 @@ impl Get {
 
     pub(crate) fn variable(self, variable: &'static str) -> Self {
         Self { variable: Some(variable), ..self }
+    }
+
+    pub(crate) fn withheld(self, withheld: Option<&'static str>) -> Self {
+        Self { withheld, ..self }
     }
 
     pub(crate) fn validators(self, validators: Validators) -> Self {
@@ -75,17 +84,6 @@ impl Get {
     pub(crate) fn shown(&self) -> String {
         shown(&self.url)
     }
-}
-
-/// An address without the secrets that may hide in it: passwords, signatures.
-pub(crate) fn shown(url: &Url) -> String {
-    let mut url = url.clone();
-    // Both fail only for addresses that have no host, and those have no user either.
-    let _ = url.set_username("");
-    let _ = url.set_password(None);
-    url.set_query(None);
-    url.set_fragment(None);
-    url.to_string()
 }
 
 /// `Authorization: Bearer`; nothing for a token that no header can hold.
@@ -148,10 +146,7 @@ pub(crate) fn read_json<T: DeserializeOwned>(url: &Url, body: &[u8]) -> Result<T
 
 /// Whether this is for a browser. Servers mislabel files, so that only the content counts.
 pub(crate) fn looks_like_web_page(body: &[u8]) -> bool {
-    let start = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body).trim_ascii_start();
-    [&b"<!doctype html"[..], b"<html"]
-        .iter()
-        .any(|tag| start.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag)))
+    body.utf8_chunks().next().is_some_and(|start| is_web_page(start.valid()))
 }
 
 #[cfg(test)]
@@ -161,20 +156,18 @@ mod tests {
     #[test]
     fn web_pages_are_told_from_files() {
         for (body, page) in [
-            ("<!DOCTYPE html><html>", true),
-            ("\u{feff}\n  <HTML lang=en>", true),
-            ("<htm", false),
-            ("", false),
-            ("apiVersion: v1 # <html>", false),
+            (&b"<!DOCTYPE html><html>"[..], true),
+            (b"\xef\xbb\xbf\n\x0c  <HTML lang=en>", true),
+            (b"<head><title>Log in</title></head>", true),
+            (b"<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code></Error>", true),
+            (b"<html>Acc\xe8s refus\xe9", true),
+            (b"<htm", false),
+            (b"", false),
+            (b"\x1f\x8b\x08", false),
+            (b"apiVersion: v1 # <html>", false),
         ] {
-            assert_eq!(looks_like_web_page(body.as_bytes()), page, "{body}");
+            assert_eq!(looks_like_web_page(body), page, "{}", body.escape_ascii());
         }
-    }
-
-    #[test]
-    fn addresses_are_shown_without_their_secrets() {
-        let url = Url::parse("https://u:p@h:8443/a%2Fb?X-Signature=s#sha256=1").unwrap();
-        assert_eq!(shown(&url), "https://h:8443/a%2Fb");
     }
 
     #[test]

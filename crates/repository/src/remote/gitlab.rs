@@ -5,14 +5,16 @@ use serde::Deserialize;
 
 use super::cache::Key;
 use super::cached::Fetched;
-use super::get::{Get, bearer};
+use super::checksum::Sha256;
+use super::get::Get;
 use super::http::Http;
-use super::https::{decode, invalid};
-use super::options::non_empty;
+use super::https::{decode, invalid, is_named, split_promise};
+use super::shown::shown;
 use super::sums::fetch_with_sums;
+use super::token::{TokenRule, is_listed};
 use crate::FetchError;
 
-const TOKEN_VARIABLE: &str = "GITLAB_ACCESS_TOKEN";
+const TOKEN: TokenRule = TokenRule { variable: "GITLAB_ACCESS_TOKEN", hosts_variable: "GITLAB_HOSTS" };
 
 /// The generic packages of one project, by one name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +24,7 @@ pub struct GitLab {
     package: String,
     version: String,
     file: String,
+    promised: Option<Sha256>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -38,10 +41,10 @@ struct PackageFile {
 
 impl GitLab {
     /// Reads `https://{host}/api/v4/projects/{slug}/packages/generic/{package}/{version}/{file}`, on any host
-    /// and below any path.
+    /// and below any path. `#sha256=<hex>` promises the sum of that file.
     pub fn parse(url: &str) -> Result<Self, FetchError> {
-        let parsed = Url::parse(url).map_err(|error| invalid(url, &error.to_string()))?;
-        Self::from_url(&parsed).ok_or_else(|| {
+        let (parsed, promised) = split_promise(url)?;
+        Self::from_url(&parsed, promised).ok_or_else(|| {
             invalid(
                 url,
                 "it must be https://{host}/api/v4/projects/{slug}/packages/generic/{package}/{version}/{file}",
@@ -50,7 +53,7 @@ impl GitLab {
     }
 
     /// Reads an address, if its path is that of a generic package.
-    pub(crate) fn from_url(url: &Url) -> Option<Self> {
+    pub(crate) fn from_url(url: &Url, promised: Option<Sha256>) -> Option<Self> {
         let segments: Vec<_> = url.path_segments()?.collect();
         let api = segments.windows(3).position(|three| three == ["api", "v4", "projects"])?;
         let (prefix, rest) = segments.split_at_checked(api + 3)?;
@@ -62,7 +65,13 @@ impl GitLab {
         project.set_query(None);
         project.set_fragment(None);
         project.set_path(&format!("{}/{slug}", prefix.join("/")));
-        Some(Self { project, package: decode(package), version: decode(version), file: decode(file) })
+        Some(Self {
+            project,
+            package: decode(package),
+            version: decode(version),
+            file: decode(file),
+            promised,
+        })
     }
 
     /// The version that the address names.
@@ -109,8 +118,9 @@ impl GitLab {
             self.request(http, &path, self.describe(version, name))
         };
         let key = Key::new(self.shown(), version, name);
-        http.file_through_cache(&key, None, |validators| fetch_with_sums(http, sibling, name, validators))
-            .await
+        let promised = self.promised.filter(|_| is_named(&self.version, Some(&self.file), version, name));
+        let ask = |validators| fetch_with_sums(http, sibling, name, validators);
+        http.file_through_cache(&key, promised, ask).await
     }
 
     async fn packages(&self, http: &Http) -> Result<Vec<Package>, FetchError> {
@@ -130,17 +140,23 @@ impl GitLab {
         if let Ok(mut path) = url.path_segments_mut() {
             path.extend(segments);
         }
-        let token = non_empty(http.options.gitlab_token.as_deref()).and_then(bearer);
-        Get::new(url, what).variable(TOKEN_VARIABLE).authorization(token)
+        let trusted = is_gitlab(&url) || is_listed(&http.options.gitlab_hosts, &url);
+        let token = TOKEN.token(http.options.gitlab_token.as_deref(), trusted);
+        TOKEN.sign(Get::new(url, what), token)
     }
 
     fn shown(&self) -> String {
-        format!("{} ({})", self.package, super::get::shown(&self.project))
+        format!("{} ({})", self.package, shown(&self.project))
     }
 
     fn describe(&self, version: &str, name: &str) -> String {
         format!("{name} of version {version} of {}", self.shown())
     }
+}
+
+/// Whether the name says that the host is a GitLab; any other may be anybody's.
+fn is_gitlab(url: &Url) -> bool {
+    url.host_str().is_some_and(|host| host.starts_with("gitlab."))
 }
 
 #[cfg(test)]

@@ -3,16 +3,18 @@
 use reqwest::Url;
 
 use super::cache::Key;
-use super::cached::{Answer, Fetched, is_pinned};
+use super::cached::{Fetched, is_pinned};
 use super::checksum::Sha256;
-use super::get::{Get, shown};
+use super::get::Get;
 use super::http::Http;
-use super::sums::{fetch_with_sums, vouch};
+use super::shown::{shown, shown_address};
+use super::sums::fetch_with_sums;
 use crate::FetchError;
+use crate::local::LATEST;
 
 /// `https://host/.../{latest|version}/{file}`: the other files and versions lie at the same place.
 ///
-/// `#sha256=<hex>` promises the sum of the very file that the address names.
+/// `#sha256=<hex>` promises the sum of the file that the address names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpsRelease {
     /// The address of the file, without the promise.
@@ -29,9 +31,7 @@ impl HttpsRelease {
         let mut segments = parsed.path_segments().into_iter().flatten().rev();
         let (file, version) = (segments.next().map(decode), segments.next().map(decode));
         match (file, version) {
-            (Some(file), Some(version))
-                if !file.is_empty() && (version == "latest" || is_pinned(&version)) =>
-            {
+            (Some(file), Some(version)) if !file.is_empty() && (version == LATEST || is_pinned(&version)) => {
                 Ok(Self { url: parsed, version, file, promised })
             }
             _ => Err(invalid(url, "it must end with {latest or a version like v1.2.3}/{file}")),
@@ -67,20 +67,12 @@ impl HttpsRelease {
 
     /// A file, and what is known about it.
     pub async fn fetch(&self, http: &Http, version: &str, name: &str) -> Result<Fetched, FetchError> {
-        let promised = self.promised.filter(|_| version == self.version && name == self.file);
+        let promised = self.promised.filter(|_| is_named(&self.version, Some(&self.file), version, name));
         let what = format!("{name} of {version} at {}", self.shown_root());
         let sibling = |name: &str| Get::new(self.locate(version, name), what.clone());
-        let ask = |validators| async move {
-            let answer = fetch_with_sums(http, sibling, name, validators).await?;
-            match (answer, promised) {
-                (Answer::Fresh(mut download), Some(sum)) => {
-                    vouch(&mut download, name, sum, "the address")?;
-                    Ok(Answer::Fresh(download))
-                }
-                (answer, _) => Ok(answer),
-            }
-        };
-        http.file_through_cache(&Key::new(self.shown_root(), version, name), promised, ask).await
+        let key = Key::new(self.shown_root(), version, name).with_query_of(&self.url);
+        let ask = |validators| fetch_with_sums(http, sibling, name, validators);
+        http.file_through_cache(&key, promised, ask).await
     }
 
     fn locate(&self, version: &str, name: &str) -> Url {
@@ -115,6 +107,12 @@ pub(crate) fn split_promise(text: &str) -> Result<(Url, Option<Sha256>), FetchEr
     Ok((url, promised.transpose()?))
 }
 
+/// Whether a file is the one that an address names, so that the address's promise is about it. `latest` stands for
+/// whichever version is asked for.
+pub(crate) fn is_named(version: &str, file: Option<&str>, wanted: &str, name: &str) -> bool {
+    file == Some(name) && (version == wanted || version == LATEST)
+}
+
 fn remove_from_query(url: &mut Url, name: &str) {
     // The other pairs stay byte for byte: they may be signed.
     let rest: Vec<_> = url
@@ -128,7 +126,7 @@ fn remove_from_query(url: &mut Url, name: &str) {
 }
 
 pub(crate) fn invalid(url: &str, reason: &str) -> FetchError {
-    FetchError::InvalidUrl { url: url.to_owned(), reason: reason.to_owned() }
+    FetchError::InvalidUrl { url: shown_address(url), reason: reason.to_owned() }
 }
 
 pub(crate) fn decode(segment: &str) -> String {

@@ -17,9 +17,11 @@ mod options;
 mod redirect;
 mod refusal;
 mod retry;
+mod shown;
 mod source;
 mod sums;
 mod template;
+mod token;
 
 pub use cached::Fetched;
 pub use checksum::Sha256;
@@ -30,5 +32,6 @@ pub use http::Http;
 pub use https::HttpsRelease;
 pub use oci::{Credentials, Oci};
 pub use options::{DockerConfig, HttpOptions, Limits, Progress, Retry, Timeouts};
+pub use shown::shown_address;
 pub use source::Remote;
 pub use template::fetch_url;

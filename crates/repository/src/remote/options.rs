@@ -142,10 +142,15 @@ pub struct HttpOptions {
     pub github_token: Option<String>,
     /// GitHub Enterprise hosts (`host` or `host:port`) that may see the token as well.
     pub github_hosts: Vec<String>,
-    /// For the host of a GitLab address. An empty one counts as none.
+    /// For gitlab.com, hosts whose name begins with `gitlab.`, and [`gitlab_hosts`](Self::gitlab_hosts). An empty
+    /// one counts as none.
     pub gitlab_token: Option<String>,
-    /// For the registry of an OCI address; wins over docker's.
+    /// Other GitLab hosts (`host` or `host:port`) that may see the token as well.
+    pub gitlab_hosts: Vec<String>,
+    /// For the registry of an OCI address, if it is [`oci_host`](Self::oci_host); wins over docker's.
     pub oci_credentials: Option<Credentials>,
+    /// The one registry that the credentials are for; any registry without it. An empty one counts as none.
+    pub oci_host: Option<String>,
     /// Docker's credentials.
     pub docker_config: Option<DockerConfig>,
     /// The value of `GOPROXY`; the public proxy without it.
@@ -176,7 +181,9 @@ impl Default for HttpOptions {
             github_token: None,
             github_hosts: Vec::new(),
             gitlab_token: None,
+            gitlab_hosts: Vec::new(),
             oci_credentials: None,
+            oci_host: None,
             docker_config: None,
             go_proxy: None,
             system_roots: true,
@@ -190,12 +197,11 @@ impl Default for HttpOptions {
 }
 
 impl fmt::Debug for HttpOptions {
-    // Tokens and credentials must never reach a log.
+    // Tokens and credentials must never reach a log, and the proxy's address may have a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpOptions")
             .field("cache_dir", &self.cache_dir)
             .field("offline", &self.offline)
-            .field("go_proxy", &self.go_proxy)
             .finish_non_exhaustive()
     }
 }
@@ -203,4 +209,24 @@ impl fmt::Debug for HttpOptions {
 /// A token, unless it is only the trace of an unset variable.
 pub(crate) fn non_empty(token: Option<&str>) -> Option<&str> {
     token.map(str::trim).filter(|token| !token.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let secret = || Some("https://user:hidden@proxy.corp?hidden".to_owned());
+        let options = HttpOptions {
+            offline: true,
+            go_proxy: secret(),
+            github_token: secret(),
+            gitlab_token: secret(),
+            oci_credentials: Some(Credentials { username: "me".to_owned(), password: "hidden".to_owned() }),
+            ..HttpOptions::default()
+        };
+        let shown = format!("{options:?}");
+        assert!(shown.contains("offline: true") && !shown.contains("hidden"), "{shown}");
+    }
 }

@@ -2,6 +2,8 @@
 
 use reqwest::Url;
 
+use super::shown::{shown, shown_address};
+
 /// More hops than this lead in circles.
 pub(crate) const LONGEST_CHAIN: usize = 8;
 
@@ -15,11 +17,12 @@ pub(crate) struct Hop {
 
 /// Decides where `location` leads, or says why it is not followed.
 pub(crate) fn follow(from: &Url, location: &str, plain_http: bool) -> Result<Hop, String> {
-    let url =
-        from.join(location).map_err(|error| format!("to {location:?}, which is no address: {error}"))?;
+    let url = from
+        .join(location)
+        .map_err(|error| format!("to {:?}, which is no address: {error}", shown_address(location)))?;
     let allowed = url.scheme() == "https" || (plain_http && url.scheme() == "http");
     if !allowed || url.host_str().is_none() {
-        return Err(format!("to {}, and only https is followed", super::get::shown(&url)));
+        return Err(format!("to {}, and only https is followed", shown(&url)));
     }
     let keeps_credentials = url.origin() == from.origin();
     Ok(Hop { url, keeps_credentials })
@@ -45,6 +48,15 @@ mod tests {
             let found = follow(&from, location, false).ok();
             let found = found.as_ref().map(|hop| (hop.url.as_str(), hop.keeps_credentials));
             assert_eq!(found, expected, "{location}");
+        }
+    }
+
+    #[test]
+    fn the_secrets_of_an_address_stay_out_of_the_reason() {
+        let from = Url::parse("https://github.com/o/r").unwrap();
+        for location in ["https://u:s3cret@[h/f?sig=s3cret", "http://u:s3cret@h/f?sig=s3cret"] {
+            let reason = follow(&from, location, false).unwrap_err();
+            assert!(!reason.contains("s3cret"), "{reason}");
         }
     }
 

@@ -6,6 +6,7 @@ use reqwest::header::{HeaderMap, RETRY_AFTER};
 
 use super::get::{Get, Reply, looks_like_web_page};
 use crate::FetchError;
+use crate::error::Withheld;
 
 /// The error for an answer that is not a success.
 pub(crate) fn explain(get: &Get, reply: &Reply, now: Timestamp) -> FetchError {
@@ -15,7 +16,8 @@ pub(crate) fn explain(get: &Get, reply: &Reply, now: Timestamp) -> FetchError {
         let host = get.url.host_str().unwrap_or_default().to_owned();
         // Whoever sent a token already has the larger quota.
         let variable = get.variable.filter(|_| get.authorization.is_none()).map(str::to_owned);
-        return FetchError::RateLimited { host, reset: read_reset(&reply.headers, now), variable };
+        let reset = read_reset(&reply.headers, now);
+        return FetchError::RateLimited { host, reset, variable, withheld: find_withheld(get) };
     }
     match reply.status {
         StatusCode::NOT_FOUND | StatusCode::GONE => {
@@ -26,6 +28,7 @@ pub(crate) fn explain(get: &Get, reply: &Reply, now: Timestamp) -> FetchError {
             status,
             detail: read_detail(&reply.body),
             variable: get.variable.map(str::to_owned),
+            withheld: find_withheld(get),
         },
         _ => FetchError::Status { url, status, detail: read_detail(&reply.body) },
     }
@@ -33,12 +36,19 @@ pub(crate) fn explain(get: &Get, reply: &Reply, now: Timestamp) -> FetchError {
 
 /// Servers hide private things from strangers by calling them missing.
 fn describe_missing(get: &Get) -> String {
-    match get.variable {
-        Some(variable) if get.authorization.is_none() => {
+    match (find_withheld(get), get.variable) {
+        (Some(withheld), _) => format!("{} (if it is private, {withheld})", get.what),
+        (None, Some(variable)) if get.authorization.is_none() => {
             format!("{} (if it is private, set {variable})", get.what)
         }
         _ => get.what.clone(),
     }
+}
+
+fn find_withheld(get: &Get) -> Option<Box<Withheld>> {
+    let hosts_variable = get.withheld.filter(|_| get.authorization.is_none())?;
+    let host = get.url.host_str()?.to_owned();
+    Some(Box::new(Withheld { host, variable: hosts_variable.to_owned() }))
 }
 
 fn is_rate_limit(status: StatusCode, headers: &HeaderMap) -> bool {
@@ -82,14 +92,36 @@ mod tests {
 
     use super::*;
 
-    fn explained(status: u16, headers: &[(&'static str, &'static str)], body: &str) -> FetchError {
-        let reply = Reply {
+    fn reply(status: u16, headers: &[(&'static str, &'static str)], body: &str) -> Reply {
+        Reply {
             status: StatusCode::from_u16(status).unwrap(),
             headers: headers.iter().map(|(k, v)| (k.parse().unwrap(), v.parse().unwrap())).collect(),
             body: body.into(),
-        };
-        let get = Get::new(Url::parse("https://h/f").unwrap(), "the file f").variable("GITHUB_TOKEN");
-        explain(&get, &reply, Timestamp::from_second(1000).unwrap())
+        }
+    }
+
+    fn get() -> Get {
+        Get::new(Url::parse("https://h/f").unwrap(), "the file f").variable("GITHUB_TOKEN")
+    }
+
+    fn explained(status: u16, headers: &[(&'static str, &'static str)], body: &str) -> FetchError {
+        explain(&get(), &reply(status, headers, body), Timestamp::from_second(1000).unwrap())
+    }
+
+    #[test]
+    fn a_token_that_the_host_may_not_see_is_told_instead_of_asked_for() {
+        for (status, headers) in [(401, &[][..]), (403, &[]), (404, &[]), (429, &[])] {
+            let reply = reply(status, headers, "");
+            let get = get().withheld(Some("GITHUB_HOSTS"));
+            let error = explain(&get, &reply, Timestamp::UNIX_EPOCH);
+            let told = format!("{error} {:?}", error.hint());
+            assert!(told.contains("GITHUB_HOSTS must name h"), "{status}: {told}");
+            assert!(!told.contains("GITHUB_TOKEN"), "{status}: {told}");
+            // One that was sent is not withheld.
+            let error =
+                explain(&get.authorization(Some("x".parse().unwrap())), &reply, Timestamp::UNIX_EPOCH);
+            assert!(!format!("{error} {:?}", error.hint()).contains("GITHUB_HOSTS"), "{status}");
+        }
     }
 
     #[test]
@@ -102,7 +134,8 @@ mod tests {
             (429, vec![], None),
             (429, vec![("retry-after", "9223372036854775807")], None),
         ] {
-            let FetchError::RateLimited { host, reset: found, variable } = explained(status, &headers, "")
+            let FetchError::RateLimited { host, reset: found, variable, withheld: None } =
+                explained(status, &headers, "")
             else {
                 panic!("{status} {headers:?} is a rate limit");
             };

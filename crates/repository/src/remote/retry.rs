@@ -38,7 +38,8 @@ mod tests {
     #[test]
     fn only_what_may_pass_is_retried() {
         let unreachable = |text: &str| FetchError::Unreachable { url: String::new(), source: text.into() };
-        let limited = FetchError::RateLimited { host: String::new(), reset: None, variable: None };
+        let limited =
+            FetchError::RateLimited { host: String::new(), reset: None, variable: None, withheld: None };
         let checksum =
             FetchError::Checksum { what: String::new(), expected: String::new(), found: String::new() };
         for (error, transient, absence) in [

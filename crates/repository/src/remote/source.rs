@@ -1,10 +1,8 @@
 //! Any of the sources, by its address.
 
-use reqwest::Url;
-
 use super::cached::Fetched;
 use super::github::is_release_address;
-use super::https::invalid;
+use super::https::split_promise;
 use super::{GitHub, GitLab, Http, HttpsRelease, Oci};
 use crate::FetchError;
 
@@ -28,8 +26,8 @@ impl Remote {
         if url.starts_with("oci://") {
             return Oci::parse(url).map(Self::Oci);
         }
-        let parsed = Url::parse(url).map_err(|error| invalid(url, &error.to_string()))?;
-        if let Some(gitlab) = GitLab::from_url(&parsed) {
+        let (parsed, promised) = split_promise(url)?;
+        if let Some(gitlab) = GitLab::from_url(&parsed, promised) {
             return Ok(Self::GitLab(gitlab));
         }
         if is_release_address(&parsed) || parsed.host_str() == Some("github.com") {

@@ -5,12 +5,12 @@ use reqwest::Url;
 use super::GitHub;
 use super::cache::Key;
 use super::cached::{Answer, Download, Fetched};
-use super::checksum::Sha256;
-use super::get::{Get, Validators, shown};
+use super::get::{Get, Validators};
 use super::github::{Blob, api, is_release_address};
 use super::http::Http;
 use super::https::split_promise;
-use super::sums::{refuse_web_page, vouch};
+use super::shown::shown;
+use super::sums::refuse_web_page;
 use crate::FetchError;
 
 /// Fetches `https://github.com/{owner}/{repo}/blob/{ref}/{path}` from the repository, a release's download from
@@ -19,47 +19,25 @@ use crate::FetchError;
 /// `#sha256=<hex>` or `?sha256=<hex>` promises the content.
 pub async fn fetch_url(http: &Http, url: &str) -> Result<Fetched, FetchError> {
     let (parsed, promised) = split_promise(url)?;
-    if let Some(release) = as_download(&parsed)
+    if is_download(&parsed)
+        && let Ok(release) = GitHub::parse(url)
         && let Some(file) = release.file_name()
     {
-        let fetched = release.fetch(http, release.version(), file).await?;
-        return check(fetched, promised, &parsed);
+        return release.fetch(http, release.version(), file).await;
     }
-    // The query may tell files apart, but may also be a secret: only its sum is kept.
-    let query = parsed.query().map(|query| Sha256::of(query.as_bytes()).to_string()).unwrap_or_default();
-    let key = Key::new(shown(&parsed), "", &query);
+    let key = Key::new(shown(&parsed), "", "").with_query_of(&parsed);
     let ask = |validators| async {
-        let answer = match Blob::parse(&parsed) {
-            Some(blob) => from_repository(http, &blob, validators).await?,
-            None => {
-                from_server(http, Get::new(parsed.clone(), shown(&parsed)).validators(validators)).await?
-            }
-        };
-        match (answer, promised) {
-            (Answer::Fresh(mut download), Some(sum)) => {
-                vouch(&mut download, &shown(&parsed), sum, "the address")?;
-                Ok(Answer::Fresh(download))
-            }
-            (answer, _) => Ok(answer),
+        match Blob::parse(&parsed) {
+            Some(blob) => from_repository(http, &blob, validators).await,
+            None => from_server(http, Get::new(parsed.clone(), shown(&parsed)).validators(validators)).await,
         }
     };
     http.file_through_cache(&key, promised, ask).await
 }
 
-fn as_download(url: &Url) -> Option<GitHub> {
-    let is_download = is_release_address(url) && url.path_segments()?.nth(3) == Some("download");
-    GitHub::parse(url.as_str()).ok().filter(|_| is_download)
-}
-
-fn check(fetched: Fetched, promised: Option<Sha256>, url: &Url) -> Result<Fetched, FetchError> {
-    match promised {
-        Some(sum) if sum != fetched.sha256 => Err(FetchError::Checksum {
-            what: format!("{} (promised by the address)", shown(url)),
-            expected: sum.to_string(),
-            found: fetched.sha256.to_string(),
-        }),
-        _ => Ok(fetched),
-    }
+fn is_download(url: &Url) -> bool {
+    is_release_address(url)
+        && url.path_segments().and_then(|mut segments| segments.nth(3)) == Some("download")
 }
 
 /// Branches may have slashes, so that every way to read the address is tried, the likeliest first.

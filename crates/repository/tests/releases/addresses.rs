@@ -95,3 +95,27 @@ fn addresses_that_cannot_be_are_refused_at_once() {
         assert!(error.starts_with("infrastructure-aws: ") && error.contains(url), "{error}");
     }
 }
+
+#[tokio::test]
+async fn the_secrets_of_an_address_stay_out_of_messages() {
+    for url in [
+        "https://user:s3cret@h/no-version/f.yaml?sig=s3cret",
+        "https://user:s3cret@github.com/o/r/tags?sig=s3cret",
+        "https://user:s3cret@[h/v1.0.0/f.yaml?sig=s3cret",
+        "https://h/v1.0.0/f.yaml?sig=s3cret#sha256=12",
+        "http://user:s3cret@h/v1.0.0/f.yaml",
+        "user:s3cret@h/v1.0.0/f.yaml?sig=s3cret",
+        "oci://user:s3cret@h.io/r",
+        "oci://h.io/r?sig=s3cret",
+    ] {
+        let Err(error) = open(url) else { panic!("{url}") };
+        let told = format!("{error} {error:?}");
+        assert!(told.contains("cannot be used") && !told.contains("s3cret"), "{told}");
+    }
+    // A plain server knows no versions.
+    let url = "https://user:s3cret@h/a/latest/f.yaml?sig=s3cret";
+    let error = open(url).unwrap().version(None).await.unwrap_err();
+    let told = format!("{error} {error:?}");
+    assert!(matches!(error, RepositoryError::NoUsableVersion { .. }), "{told}");
+    assert!(told.contains("https://h/a/latest/f.yaml") && !told.contains("s3cret"), "{told}");
+}

@@ -1,7 +1,7 @@
 //! Sums that are promised, and kept or not.
 
 use capstan_repository::FetchError;
-use capstan_repository::remote::{Fetched, GitHub, Http, HttpsRelease, Sha256};
+use capstan_repository::remote::{Fetched, GitHub, Http, HttpsRelease, Remote, Sha256};
 use capstan_testkit::fakes::Fault;
 
 use crate::world::World;
@@ -155,4 +155,46 @@ async fn assets_from_before_the_digests_have_nobody_to_vouch_for_them() {
     let http = world.http_with(|options| options.github_token = Some("t".to_owned()));
     let fetched = source.fetch(&http, "v1.0.0", "f.yaml").await.unwrap();
     assert_eq!((fetched.bytes.as_slice(), fetched.vouched_by), (CONTENT.as_bytes(), None));
+}
+
+/// The same file on GitHub, GitHub Enterprise, GitLab and a plain server.
+async fn everywhere() -> (World, [String; 4]) {
+    let world = world().await;
+    world.server.github("o/r", |repository| {
+        repository.release("v1.0.0", &[("f.yaml", CONTENT), ("g.yaml", "other")]);
+    });
+    world.server.gitlab_file("g/p", "capi", "v1.0.0", "f.yaml", CONTENT);
+    world.server.gitlab_file("g/p", "capi", "v1.0.0", "g.yaml", "other");
+    world.server.file("/capi/v1.0.0/g.yaml", "other");
+    let addresses = [
+        "https://github.com/o/r/releases/VERSION/f.yaml".to_owned(),
+        world.server.url("/o/r/releases/VERSION/f.yaml"),
+        "https://gitlab.example.com/api/v4/projects/g%2Fp/packages/generic/capi/VERSION/f.yaml".to_owned(),
+        ADDRESS.replace("v1.0.0", "VERSION"),
+    ];
+    (world, addresses)
+}
+
+#[tokio::test]
+async fn every_address_can_promise() {
+    let (world, addresses) = everywhere().await;
+    for address in addresses {
+        for (version, mark) in [("v1.0.0", '#'), ("v1.0.0", '?'), ("latest", '#')] {
+            let promising = |sum: Sha256| {
+                let address = address.replace("VERSION", version);
+                Remote::parse(&format!("{address}{mark}sha256={sum}")).unwrap()
+            };
+            let fetched = promising(right()).fetch(&world.http(), "v1.0.0", "f.yaml").await.unwrap();
+            assert_eq!(fetched.vouched_by.as_deref(), Some("the address"), "{address}");
+            // What another address has left in the cache must keep the promise, too.
+            promising(right()).fetch(&world.cached_http(), "v1.0.0", "f.yaml").await.unwrap();
+            for http in [world.http(), world.cached_http()] {
+                let error = promising(wrong()).fetch(&http, "v1.0.0", "f.yaml").await.unwrap_err();
+                assert!(matches!(error, FetchError::Checksum { .. }), "{address}: {error:?}");
+                assert!(error.to_string().contains("promised by the address"), "{error}");
+            }
+            let other = promising(right()).file(&world.http(), "v1.0.0", "g.yaml").await.unwrap();
+            assert_eq!(other, b"other", "the promise is for the named file only");
+        }
+    }
 }

@@ -133,10 +133,11 @@ async fn many_at_once_ask_once() {
 #[tokio::test]
 async fn a_next_page_on_another_server_is_not_asked_for() {
     let world = world().await;
-    let elsewhere = "https://other.example.com/repos/o/r/releases?page=2".to_owned();
+    let elsewhere = "https://other.example.com/repos/o/r/releases?page=2&sig=s3cret".to_owned();
     world.server.inject("/repos/o/r/releases", 1, Fault::NextPage(elsewhere));
     let error = source().versions(&with_token(&world, "t")).await.unwrap_err();
     assert!(error.to_string().contains("its next page is on another server"), "{error}");
+    assert!(!error.to_string().contains("s3cret"), "{error}");
     assert!(world.server.requests().iter().all(|request| request.host != "other.example.com"));
 }
 
@@ -291,13 +292,27 @@ async fn the_token_of_github_is_not_for_other_hosts_unless_they_are_listed() {
     });
     let source = GitHub::parse(&world.server.url("/o/r/releases")).unwrap();
     let host = world.server.host();
-    assert!(source.versions(&with_token(&world, "secret")).await.unwrap_err().is_not_found());
+    let http = with_token(&world, "secret");
+    for error in [
+        source.versions(&http).await.unwrap_err(),
+        source.file(&http, "v1.0.0", "metadata.yaml").await.unwrap_err(),
+    ] {
+        assert!(error.is_not_found(), "{error:?}");
+        assert!(error.to_string().contains("GITHUB_HOSTS must name 127.0.0.1 before"), "{error}");
+        assert!(!error.to_string().contains("GITHUB_TOKEN"), "{error}");
+    }
     assert!(!world.showed_credentials_to(&host));
-    let http = world.http_with(|options| {
-        options.github_token = Some("secret".to_owned());
-        options.github_hosts = vec![host.clone()];
-    });
-    assert_eq!(source.file(&http, "v1.0.0", "metadata.yaml").await.unwrap(), b"kind: Metadata");
+    // The same where only the public address has an answer.
+    world.server.inject("/api/v3/", 1, Fault::RateLimit { reset: NOW + 600 });
+    let error = source.file(&with_token(&world, "secret"), "v1.0.0", "metadata.yaml").await.unwrap_err();
+    assert!(error.is_not_found() && error.to_string().contains("GITHUB_HOSTS"), "{error}");
+    for entry in [host.as_str(), " 127.0.0.1 "] {
+        let http = world.http_with(|options| {
+            options.github_token = Some("secret".to_owned());
+            options.github_hosts = vec!["other.corp".to_owned(), entry.to_owned()];
+        });
+        assert_eq!(source.file(&http, "v1.0.0", "metadata.yaml").await.unwrap(), b"kind: Metadata");
+    }
     assert!(world.showed_credentials_to(&host));
     let storage = host.replace("127.0.0.1", "localhost");
     assert!(!world.showed_credentials_to(&storage));

@@ -84,3 +84,40 @@ async fn the_host_may_have_any_name() {
     assert!(matches!(source, Remote::GitLab(_)));
     assert_eq!(source.file(&world.http(), "v1.2.0", "components.yaml").await.unwrap(), b"v1.2.0");
 }
+
+#[tokio::test]
+async fn the_token_is_only_for_hosts_that_are_gitlabs_or_listed() {
+    let world = world().await;
+    world.server.gitlab_token("secret");
+    let host = world.server.host();
+    let name = host.split(':').next().unwrap();
+    let elsewhere = GitLab::parse(&ADDRESS.replace("gitlab.example.com", &host)).unwrap();
+    let listing = |hosts: &[&str]| {
+        world.http_with(|options| {
+            options.gitlab_token = Some("secret".to_owned());
+            options.gitlab_hosts = hosts.iter().map(|it| (*it).to_owned()).collect();
+        })
+    };
+    let error = elsewhere.file(&listing(&["other.corp"]), "v1.0.0", "components.yaml").await.unwrap_err();
+    let hint = error.hint().unwrap();
+    assert_eq!(hint, format!("GITLAB_HOSTS must name {name} before it is sent your credentials"));
+    assert!(elsewhere.versions(&listing(&[])).await.is_err());
+    assert!(!world.showed_credentials_to(&host));
+
+    for entry in [host.as_str(), name, &format!(" {host} ")] {
+        let content = elsewhere.file(&listing(&["other.corp", entry]), "v1.0.0", "components.yaml").await;
+        assert_eq!(content.unwrap(), b"v1.0.0", "{entry}");
+    }
+}
+
+#[tokio::test]
+async fn a_missing_file_may_be_one_that_only_the_token_shows() {
+    let world = world().await;
+    let elsewhere = GitLab::parse(&ADDRESS.replace("gitlab.example.com", &world.server.host())).unwrap();
+    for (http, variable) in
+        [(with_token(&world, "secret"), "GITLAB_HOSTS"), (world.http(), "GITLAB_ACCESS_TOKEN")]
+    {
+        let error = elsewhere.file(&http, "v7.0.0", "components.yaml").await.unwrap_err();
+        assert!(error.is_not_found() && error.to_string().contains(variable), "{error}");
+    }
+}

@@ -1,8 +1,8 @@
 //! Plain servers.
 
-use capstan_repository::remote::{HttpsRelease, Remote};
+use capstan_repository::remote::{Http, HttpsRelease, Remote};
 
-use crate::world::World;
+use crate::world::{World, files_in};
 
 #[tokio::test]
 async fn versions_lie_beside_each_other() {
@@ -42,4 +42,25 @@ async fn a_query_goes_with_every_file_and_stays_out_of_messages() {
     let error = source.file(&world.http(), "v1.0.0", "f.yaml").await.unwrap_err();
     assert!(!format!("{error} {error:?}").contains("s3cret"), "{error:?}");
     assert_eq!(world.server.count("/capi/v1.0.0/f.yaml?signature=s3cret"), 1);
+}
+
+#[tokio::test]
+async fn the_query_tells_providers_apart_in_the_cache_too() {
+    let world = World::new().await;
+    let fetch = async |query: &str, http: Http| {
+        let address = format!("https://files.example.com/capi/v1.0.0/f.yaml{query}");
+        Remote::parse(&address).unwrap().file(&http, "v1.0.0", "f.yaml").await.unwrap()
+    };
+    let providers = [("", "plain"), ("?provider=one", "one"), ("?provider=two", "two")];
+    for (query, content) in providers {
+        world.server.file("/capi/v1.0.0/f.yaml", content);
+        assert_eq!(fetch(query, world.cached_http()).await, content.as_bytes(), "{query}");
+    }
+    for (query, content) in providers {
+        assert_eq!(fetch(query, world.offline_http()).await, content.as_bytes(), "{query}");
+    }
+    for entry in files_in(&world.cache.join("index")) {
+        let text = std::fs::read_to_string(entry).unwrap();
+        assert!(!text.contains("provider="), "{text}");
+    }
 }

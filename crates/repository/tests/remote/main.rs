@@ -3,6 +3,7 @@
 
 mod cache;
 mod checksums;
+mod config_file;
 mod downloads;
 mod github;
 mod gitlab;

@@ -315,3 +315,24 @@ async fn a_moving_tag_is_asked_for_again() {
         assert_eq!(found, content.as_bytes());
     }
 }
+
+#[tokio::test]
+async fn credentials_may_be_for_one_registry_only() {
+    let world = world().await;
+    world.server.registry_auth(RegistryAuth::Basic("me".to_owned(), "pw".to_owned()));
+    let for_host = |host: &str| {
+        world.http_with(|options| {
+            let (username, password) = ("me".to_owned(), "pw".to_owned());
+            options.oci_credentials = Some(Credentials { username, password });
+            options.oci_host = Some(host.to_owned());
+        })
+    };
+    let fetch = async |http: Http| source().file(&http, "v1.0.0", "metadata.yaml").await;
+    let error = fetch(for_host("ghcr.io")).await.unwrap_err();
+    assert!(matches!(error, FetchError::Unauthorized { status: 401, .. }), "{error:?}");
+    assert!(error.hint().unwrap().contains("OCI_HOST must name registry.example.com"), "{error:?}");
+    assert!(!world.showed_credentials_to("registry.example.com"));
+    for host in ["registry.example.com", "Registry.Example.Com:443", "https://registry.example.com/v2/", ""] {
+        assert_eq!(fetch(for_host(host)).await.unwrap(), b"kind: Metadata", "{host:?}");
+    }
+}

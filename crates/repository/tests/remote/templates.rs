@@ -111,3 +111,17 @@ async fn a_template_is_asked_for_again_and_kept_for_bad_times() {
     assert!(fetch_url(&world.offline_http(), url).await.unwrap().cached);
     assert_eq!(world.server.requests().len(), 2);
 }
+
+#[tokio::test]
+async fn the_query_tells_templates_apart_in_the_cache_too() {
+    let world = world().await;
+    for query in ["", "?flavor=a", "?flavor=b"] {
+        world.server.file("/t/a.yaml", format!("for {query}"));
+        fetch_url(&world.cached_http(), &format!("https://files.example.com/t/a.yaml{query}")).await.unwrap();
+    }
+    for query in ["", "?flavor=a", "?flavor=b"] {
+        let address = format!("https://files.example.com/t/a.yaml{query}");
+        let fetched = fetch_url(&world.offline_http(), &address).await.unwrap();
+        assert_eq!(fetched.bytes, format!("for {query}").as_bytes());
+    }
+}

@@ -4,7 +4,10 @@
 
 mod scalar;
 
-use std::{borrow::Cow, collections::HashMap};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use granit_parser::{Event, Options, Parser, ScalarStyle, ScanError, Span, Tag};
@@ -104,6 +107,7 @@ impl<'a, P: Iterator<Item = Result<(Event<'a>, Span), ScanError>>> Reader<P> {
 
     fn map(&mut self, depth: usize) -> Result<Value, YamlError> {
         let mut entries = Map::new();
+        let mut keys = HashSet::new();
         let mut merged = Vec::new();
         loop {
             let event = match self.next()? {
@@ -121,13 +125,13 @@ impl<'a, P: Iterator<Item = Result<(Event<'a>, Span), ScanError>>> Reader<P> {
                 merged.push(value);
                 continue;
             }
-            if entries.iter().any(|(it, _)| *it == key) {
+            if !keys.insert(key.clone()) {
                 return Err(YamlError { line, problem: format!("the key {key:?} is there twice") });
             }
             entries.push((key, value));
         }
         for value in merged {
-            self.merge(&mut entries, value)?;
+            self.merge(&mut entries, &mut keys, value)?;
         }
         Ok(Value::Map(entries))
     }
@@ -151,18 +155,18 @@ impl<'a, P: Iterator<Item = Result<(Event<'a>, Span), ScanError>>> Reader<P> {
     }
 
     /// Adds what a merge key names; what is there already stays.
-    fn merge(&self, entries: &mut Map, value: Value) -> Result<(), YamlError> {
+    fn merge(&self, entries: &mut Map, keys: &mut HashSet<String>, value: Value) -> Result<(), YamlError> {
         match value {
             Value::Map(others) => {
                 for (key, value) in others {
-                    if !entries.iter().any(|(it, _)| *it == key) {
+                    if keys.insert(key.clone()) {
                         entries.push((key, value));
                     }
                 }
                 Ok(())
             }
             Value::List(items) => items.into_iter().try_for_each(|it| match it {
-                Value::Map(_) => self.merge(entries, it),
+                Value::Map(_) => self.merge(entries, keys, it),
                 _ => self.fail("a merge key needs maps".to_owned()),
             }),
             _ => self.fail("a merge key needs a map".to_owned()),
@@ -190,7 +194,8 @@ impl<'a, P: Iterator<Item = Result<(Event<'a>, Span), ScanError>>> Reader<P> {
             | ("null", value @ Value::Null) => Ok(value),
             #[expect(clippy::cast_precision_loss, reason = "a float was asked for")]
             ("float", Value::Integer(it)) => Ok(Value::Float(it as f64)),
-            _ => self.fail(format!("{text:?} is not of the type !!{typed}")),
+            // The value itself may be a secret.
+            _ => self.fail(format!("a value is not of the type !!{typed}")),
         }
     }
 

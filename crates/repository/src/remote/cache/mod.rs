@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use reqwest::Url;
 use serde::{Deserialize, Serialize};
 
 use super::checksum::Sha256;
@@ -24,11 +25,25 @@ pub(crate) struct Key {
     pub version: String,
     /// The file's name.
     pub file: String,
+    /// The sum of the address's query, which tells files apart but may be a secret.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub query: String,
 }
 
 impl Key {
     pub(crate) fn new(source: impl Into<String>, version: &str, file: &str) -> Self {
-        Self { source: source.into(), version: version.to_owned(), file: file.to_owned() }
+        Self {
+            source: source.into(),
+            version: version.to_owned(),
+            file: file.to_owned(),
+            query: String::new(),
+        }
+    }
+
+    /// The same, at an address whose query counts.
+    pub(crate) fn with_query_of(self, url: &Url) -> Self {
+        let query = url.query().map(|query| Sha256::of(query.as_bytes()).to_string()).unwrap_or_default();
+        Self { query, ..self }
     }
 
     /// For those who read messages.
@@ -40,7 +55,10 @@ impl Key {
 
     fn index_name(&self) -> String {
         // Unlike a plain join, this cannot confuse "a/b" + "c" with "a" + "b/c".
-        let text = format!("{:?}", (&self.source, &self.version, &self.file));
+        let text = match self.query.as_str() {
+            "" => format!("{:?}", (&self.source, &self.version, &self.file)),
+            query => format!("{:?}", (&self.source, &self.version, &self.file, query)),
+        };
         format!("{}.json", Sha256::of(text.as_bytes()))
     }
 }
@@ -182,6 +200,17 @@ mod tests {
         for (n, name) in names.iter().enumerate() {
             assert!(!names[..n].contains(name), "{names:?}");
         }
+    }
+
+    #[test]
+    fn queries_tell_keys_apart_and_are_not_kept() {
+        let key = |url: &str| Key::new("s", "v", "f").with_query_of(&Url::parse(url).unwrap());
+        assert_eq!(key("https://h/f"), Key::new("s", "v", "f"));
+        let (one, two) = (key("https://h/f?token=one"), key("https://h/f?token=two"));
+        assert_ne!(one.index_name(), two.index_name());
+        assert_ne!(one.index_name(), key("https://h/f").index_name());
+        assert_eq!(one.shown(), "f of v of s");
+        assert!(!serde_json::to_string(&one).unwrap().contains("one"));
     }
 
     #[test]

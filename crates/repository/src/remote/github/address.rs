@@ -3,7 +3,7 @@
 use reqwest::Url;
 
 use super::super::cached::is_pinned;
-use super::super::https::{decode, invalid};
+use super::super::https::{decode, invalid, split_promise};
 use super::{GitHub, PUBLIC_HOST};
 use crate::FetchError;
 
@@ -15,7 +15,7 @@ pub(crate) fn is_release_address(url: &Url) -> bool {
 }
 
 pub(super) fn parse_release(text: &str) -> Result<GitHub, FetchError> {
-    let url = parse_https(text)?;
+    let (url, promised) = split_promise(text)?;
     let segments = segments(&url);
     let segments: Vec<_> = segments.iter().map(String::as_str).collect();
     let [owner, repo, "releases", rest @ ..] = segments.as_slice() else {
@@ -32,7 +32,11 @@ pub(super) fn parse_release(text: &str) -> Result<GitHub, FetchError> {
         [version, .., file] => (*version, Some(*file)),
         _ => return Err(invalid(text, "after /releases there must be {latest or a tag}/{file}")),
     };
-    repository(&url, owner, repo, version, file).ok_or_else(|| invalid(text, "it has no host"))
+    if promised.is_some() && file.is_none() {
+        return Err(invalid(text, "its sha256 is about no file: the address must name one"));
+    }
+    let repository = repository(&url, owner, repo, version, file);
+    Ok(GitHub { promised, ..repository.ok_or_else(|| invalid(text, "it has no host"))? })
 }
 
 /// A file in a repository: `https://github.com/{owner}/{repo}/blob/{ref}/{path}`.
@@ -81,15 +85,8 @@ fn repository(url: &Url, owner: &str, repo: &str, version: &str, file: Option<&s
         repo: repo.to_owned(),
         version: version.to_owned(),
         file: file.map(str::to_owned),
+        promised: None,
     })
-}
-
-fn parse_https(text: &str) -> Result<Url, FetchError> {
-    let url = Url::parse(text).map_err(|error| invalid(text, &error.to_string()))?;
-    if url.scheme() != "https" {
-        return Err(invalid(text, "only https addresses can be fetched"));
-    }
-    Ok(url)
 }
 
 fn segments(url: &Url) -> Vec<String> {
@@ -133,6 +130,8 @@ mod tests {
             "https://github.com/o/r/releases/download/f.yaml",
             "https://github.com/o/r/releases/tag",
             "https://github.com/o/r/releases/nightly",
+            "https://github.com/o/r/releases/v1.0.0/f#sha256=12",
+            "https://github.com/o/r/releases#sha256=e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
             "nonsense",
         ] {
             assert!(matches!(GitHub::parse(url), Err(FetchError::InvalidUrl { .. })), "{url}");

@@ -7,7 +7,7 @@ use super::super::checksum::Sha256;
 use super::super::get::{Get, Validators, read_json};
 use super::super::http::Http;
 use super::super::sums::{refuse_web_page, vouch};
-use super::{GitHub, TOKEN_VARIABLE, extend};
+use super::{GitHub, TOKEN, extend};
 use crate::FetchError;
 
 /// Who vouches for an asset.
@@ -123,5 +123,5 @@ pub(crate) fn contents(
 
 fn request(github: &GitHub, http: &Http, segments: &[&str], what: String) -> Get {
     let url = extend(&github.api, &[&["repos", github.owner.as_str(), &github.repo], segments].concat());
-    Get::new(url, what).accept(JSON).variable(TOKEN_VARIABLE).authorization(github.authorization(http))
+    TOKEN.sign(Get::new(url, what).accept(JSON), github.token(http))
 }

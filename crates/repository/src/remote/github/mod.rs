@@ -13,21 +13,22 @@ pub(crate) mod api;
 mod go_proxy;
 
 use reqwest::Url;
-use reqwest::header::HeaderValue;
 
 pub(crate) use self::address::{Blob, is_release_address};
 use self::go_proxy::GoProxy;
 use super::cache::Key;
 use super::cached::{Answer, Download, Fetched};
-use super::get::{Get, Validators, bearer};
+use super::checksum::Sha256;
+use super::get::{Get, Validators};
 use super::http::Http;
+use super::https::is_named;
 use super::options::non_empty;
 use super::retry::is_absence;
 use super::sums::{fetch_with_sums, vouch};
+use super::token::{Token, TokenRule, is_listed};
 use crate::FetchError;
 
-/// Where the token comes from.
-pub(crate) const TOKEN_VARIABLE: &str = "GITHUB_TOKEN";
+const TOKEN: TokenRule = TokenRule { variable: "GITHUB_TOKEN", hosts_variable: "GITHUB_HOSTS" };
 
 const PUBLIC_HOST: &str = "github.com";
 
@@ -40,6 +41,7 @@ pub struct GitHub {
     repo: String,
     version: String,
     file: Option<String>,
+    promised: Option<Sha256>,
     web: Url,
     api: Url,
 }
@@ -52,7 +54,7 @@ impl GitHub {
     /// - `https://github.com/{owner}/{repo}/releases/latest/download/{file}`
     /// - `https://github.com/{owner}/{repo}/releases/tag/{tag}`
     ///
-    /// or the same on another host.
+    /// or the same on another host. `#sha256=<hex>` promises the sum of the file.
     pub fn parse(url: &str) -> Result<Self, FetchError> {
         address::parse_release(url)
     }
@@ -100,11 +102,12 @@ impl GitHub {
     /// A file, and what is known about it.
     pub async fn fetch(&self, http: &Http, version: &str, name: &str) -> Result<Fetched, FetchError> {
         let key = Key::new(self.shown(), version, name);
-        http.file_through_cache(&key, None, |_| self.download(http, version, name)).await
+        let promised = self.promised.filter(|_| is_named(&self.version, self.file_name(), version, name));
+        http.file_through_cache(&key, promised, |_| self.download(http, version, name)).await
     }
 
     async fn download(&self, http: &Http, version: &str, name: &str) -> Result<Answer, FetchError> {
-        let direct = |name: &str| self.direct(version, name);
+        let direct = |name: &str| self.direct(http, version, name);
         match fetch_with_sums(http, direct, name, Validators::default()).await {
             Ok(Answer::Fresh(download)) => {
                 self.check_digest(http, version, name, download).await.map(Answer::Fresh)
@@ -136,7 +139,7 @@ impl GitHub {
         }
         // Without a token a private repository cannot be read at all, so that "not found" is the whole answer;
         // the API would only have told more about it.
-        let is_settled = direct.is_not_found() && self.authorization(http).is_none();
+        let is_settled = direct.is_not_found() && !self.has_token(http);
         Err(if is_settled && !by_api.is_not_found() { direct } else { by_api })
     }
 
@@ -148,7 +151,7 @@ impl GitHub {
         name: &str,
         mut download: Download,
     ) -> Result<Download, FetchError> {
-        if download.vouched_by.is_none() && self.authorization(http).is_some() {
+        if download.vouched_by.is_none() && self.has_token(http) {
             match api::release(self, http, version).await {
                 Ok(release) => {
                     if let Some(sum) = release.digest_of(name) {
@@ -161,9 +164,11 @@ impl GitHub {
         Ok(download)
     }
 
-    fn direct(&self, version: &str, name: &str) -> Get {
+    /// The public address, which needs no token.
+    fn direct(&self, http: &Http, version: &str, name: &str) -> Get {
         let url = self.page(&["releases", "download", version, name]);
-        Get::new(url, self.describe(version, name)).variable(TOKEN_VARIABLE)
+        let unsigned = Token { authorization: None, ..self.token(http) };
+        TOKEN.sign(Get::new(url, self.describe(version, name)), unsigned)
     }
 
     fn page(&self, segments: &[&str]) -> Url {
@@ -184,9 +189,13 @@ impl GitHub {
         format!("{host}/{}/{}", self.owner, self.repo)
     }
 
-    fn authorization(&self, http: &Http) -> Option<HeaderValue> {
-        let trusted = self.authority == PUBLIC_HOST || http.options.github_hosts.contains(&self.authority);
-        bearer(non_empty(http.options.github_token.as_deref()).filter(|_| trusted)?)
+    fn token(&self, http: &Http) -> Token {
+        let trusted = self.authority == PUBLIC_HOST || is_listed(&http.options.github_hosts, &self.web);
+        TOKEN.token(http.options.github_token.as_deref(), trusted)
+    }
+
+    fn has_token(&self, http: &Http) -> bool {
+        self.token(http).authorization.is_some()
     }
 
     fn shown(&self) -> String {

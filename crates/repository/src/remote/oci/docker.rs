@@ -1,12 +1,15 @@
 //! What docker knows about the users of registries.
 
 use std::collections::BTreeMap;
-use std::io::Write;
-use std::process::{Command, Stdio};
+use std::io;
+use std::process::{Output, Stdio};
+use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
+use tokio::io::AsyncWriteExt;
+use tokio::process::Command;
 
 use super::super::options::DockerConfig;
 use super::Credentials;
@@ -15,24 +18,40 @@ use crate::FetchError;
 /// The user that stands for "the password is a token".
 const TOKEN_USER: &str = "00000000-0000-0000-0000-000000000000";
 
-#[derive(Debug, Default, Deserialize)]
+/// A helper that takes longer waits for somebody who is not there.
+const LONGEST_HELP: Duration = Duration::from_secs(10);
+
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Config {
-    auths: BTreeMap<String, Login>,
+    #[serde(deserialize_with = "null_as_default")]
+    auths: BTreeMap<String, Option<Login>>,
+    #[serde(deserialize_with = "null_as_default")]
     cred_helpers: BTreeMap<String, String>,
     creds_store: Option<String>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(default)]
 struct Login {
+    #[serde(deserialize_with = "null_as_default")]
     auth: String,
+    #[serde(deserialize_with = "null_as_default")]
     username: String,
+    #[serde(deserialize_with = "null_as_default")]
     password: String,
+    #[serde(deserialize_with = "null_as_default")]
     identitytoken: String,
 }
 
-#[derive(Debug, Deserialize)]
+/// Go reads null as if nothing was there.
+fn null_as_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
+#[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Answer {
     username: String,
@@ -44,9 +63,7 @@ pub(super) async fn find(config: &DockerConfig, registry: &str) -> Result<Option
     let parsed: Config = serde_json::from_str(&config.text)
         .map_err(|error| failure(registry, format!("docker's config.json: {error}")))?;
     if let Some(name) = helper_for(&parsed, registry).filter(|_| config.run_helpers) {
-        let (name, server) = (name.to_owned(), registry.to_owned());
-        let run = tokio::task::spawn_blocking(move || ask_helper(&name, &server));
-        let found = run.await.map_err(|error| failure(registry, error.to_string()))??;
+        let found = ask_helper(name, registry).await?;
         if found.is_some() {
             return Ok(found);
         }
@@ -55,9 +72,8 @@ pub(super) async fn find(config: &DockerConfig, registry: &str) -> Result<Option
 }
 
 fn stored(config: &Config, registry: &str) -> Result<Option<Credentials>, FetchError> {
-    let Some((_, login)) = config.auths.iter().find(|(key, _)| host_of(key) == host_of(registry)) else {
-        return Ok(None);
-    };
+    let own = config.auths.iter().find(|(key, _)| host_of(key) == host_of(registry));
+    let Some(login) = own.and_then(|(_, login)| login.as_ref()) else { return Ok(None) };
     let (mut username, mut password) = (login.username.clone(), login.password.clone());
     if !login.auth.is_empty() {
         let pair =
@@ -83,7 +99,7 @@ fn helper_for<'a>(config: &'a Config, registry: &str) -> Option<&'a str> {
 }
 
 /// Keys are hosts, or addresses from older times: `https://index.docker.io/v1/`.
-fn host_of(key: &str) -> &str {
+pub(super) fn host_of(key: &str) -> &str {
     let key = key.split_once("://").map_or(key, |(_, rest)| rest);
     match key.split('/').next().unwrap_or(key) {
         "index.docker.io" | "registry-1.docker.io" => "docker.io",
@@ -91,28 +107,25 @@ fn host_of(key: &str) -> &str {
     }
 }
 
-fn ask_helper(name: &str, registry: &str) -> Result<Option<Credentials>, FetchError> {
+async fn ask_helper(name: &str, registry: &str) -> Result<Option<Credentials>, FetchError> {
     if !name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) {
         return Err(failure(registry, format!("{name:?} is not the name of a credential helper")));
     }
-    run_helper(&format!("docker-credential-{name}"), registry)
+    run_helper(&format!("docker-credential-{name}"), registry, LONGEST_HELP).await
 }
 
 /// Helpers read the server's name and answer in JSON, or fail with a sentence on their standard output.
-fn run_helper(program: &str, registry: &str) -> Result<Option<Credentials>, FetchError> {
+async fn run_helper(
+    program: &str,
+    registry: &str,
+    limit: Duration,
+) -> Result<Option<Credentials>, FetchError> {
     let explain = |error: &dyn std::fmt::Display| failure(registry, format!("{program}: {error}"));
-    let mut child = Command::new(program)
-        .arg("get")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(|error| explain(&error))?;
-    if let Some(mut input) = child.stdin.take() {
-        let server = if registry == "docker.io" { "https://index.docker.io/v1/" } else { registry };
-        input.write_all(server.as_bytes()).map_err(|error| explain(&error))?;
-    }
-    let output = child.wait_with_output().map_err(|error| explain(&error))?;
+    let server = if registry == "docker.io" { "https://index.docker.io/v1/" } else { registry };
+    let output = match tokio::time::timeout(limit, talk_to(program, server)).await {
+        Ok(outcome) => outcome.map_err(|error| explain(&error))?,
+        Err(_) => return Err(explain(&format!("it gave no answer within {} s", limit.as_secs_f64()))),
+    };
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         return if said.contains("credentials not found") { Ok(None) } else { Err(explain(&said)) };
@@ -120,6 +133,25 @@ fn run_helper(program: &str, registry: &str) -> Result<Option<Credentials>, Fetc
     let answer: Answer = serde_json::from_slice(&output.stdout).map_err(|error| explain(&error))?;
     let username = if answer.username == "<token>" { TOKEN_USER.to_owned() } else { answer.username };
     Ok(Some(Credentials { username, password: answer.secret }))
+}
+
+/// Runs a helper; it is killed when nobody waits for its answer any more.
+async fn talk_to(program: &str, server: &str) -> io::Result<Output> {
+    let mut child = Command::new(program)
+        .arg("get")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()?;
+    if let Some(mut input) = child.stdin.take() {
+        match input.write_all(server.as_bytes()).await {
+            // One that ends without reading says why in its output.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+            outcome => outcome?,
+        }
+    }
+    child.wait_with_output().await
 }
 
 fn failure(registry: &str, reason: String) -> FetchError {
@@ -161,21 +193,60 @@ mod tests {
     }
 
     #[test]
-    fn the_helper_of_a_registry_comes_before_the_common_one() {
+    fn null_is_nothing() {
+        for text in [
+            r#"{"auths":null,"credHelpers":null,"credsStore":null}"#,
+            r#"{"auths":{"h.io":null}}"#,
+            r#"{"auths":{"h.io":{"auth":null,"username":null,"password":null,"identitytoken":null}}}"#,
+        ] {
+            assert_eq!(found(text, "h.io").unwrap(), None, "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_helper_of_a_registry_comes_before_the_common_one() {
         let config: Config =
             serde_json::from_str(r#"{"credHelpers":{"a.io":"ecr"},"credsStore":"desktop"}"#).unwrap();
         assert_eq!(
             (helper_for(&config, "a.io"), helper_for(&config, "b.io")),
             (Some("ecr"), Some("desktop"))
         );
-        assert!(ask_helper("../evil", "a.io").unwrap_err().to_string().contains("not the name"));
+        assert!(ask_helper("../evil", "a.io").await.unwrap_err().to_string().contains("not the name"));
     }
+
     #[cfg(unix)]
-    #[test]
-    fn helpers_are_told_the_server_and_answer_in_json() {
-        use std::os::unix::fs::PermissionsExt;
-        let path = std::env::temp_dir().join(format!("docker-credential-capstan-{}", std::process::id()));
-        let script = r#"#!/bin/sh
+    struct Helper(std::path::PathBuf);
+
+    #[cfg(unix)]
+    impl Helper {
+        fn new(name: &str, script: &str) -> Self {
+            use std::os::unix::fs::PermissionsExt;
+            let file = format!("docker-credential-capstan-{name}-{}", std::process::id());
+            let path = std::env::temp_dir().join(file);
+            std::fs::write(&path, script).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+            Self(path)
+        }
+
+        async fn ask(&self, registry: &str, limit: Duration) -> Result<Option<(String, String)>, FetchError> {
+            let found = run_helper(self.0.to_str().unwrap(), registry, limit).await?;
+            Ok(found.map(|credentials| (credentials.username, credentials.password)))
+        }
+    }
+
+    #[cfg(unix)]
+    impl Drop for Helper {
+        fn drop(&mut self) {
+            std::fs::remove_file(&self.0).unwrap();
+        }
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn helpers_are_told_the_server_and_answer_in_json() {
+        let helper = Helper::new(
+            "answers",
+            r#"#!/bin/sh
 [ "$1" = get ] || exit 2
 read -r server
 case "$server" in
@@ -185,19 +256,36 @@ case "$server" in
   broken.io) printf 'no keychain'; exit 1 ;;
   *) printf 'credentials not found in native keychain'; exit 1 ;;
 esac
-"#;
-        std::fs::write(&path, script).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let ask = |registry: &str| {
-            let found = run_helper(path.to_str().unwrap(), registry)?;
-            Ok::<_, FetchError>(found.map(|credentials| (credentials.username, credentials.password)))
-        };
+"#,
+        );
+        let ask = |registry| helper.ask(registry, LONGEST_HELP);
         let pair = |user: &str, secret: &str| Some((user.to_owned(), secret.to_owned()));
-        assert_eq!(ask("known.io").unwrap(), pair("u", "p"));
-        assert_eq!(ask("token.io").unwrap(), pair(TOKEN_USER, "t"));
-        assert_eq!(ask("docker.io").unwrap(), pair("docker", "d"));
-        assert_eq!(ask("other.io").unwrap(), None);
-        assert!(ask("broken.io").unwrap_err().to_string().ends_with("no keychain"));
-        std::fs::remove_file(&path).unwrap();
+        assert_eq!(ask("known.io").await.unwrap(), pair("u", "p"));
+        assert_eq!(ask("token.io").await.unwrap(), pair(TOKEN_USER, "t"));
+        assert_eq!(ask("docker.io").await.unwrap(), pair("docker", "d"));
+        assert_eq!(ask("other.io").await.unwrap(), None);
+        assert!(ask("broken.io").await.unwrap_err().to_string().ends_with("no keychain"));
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_helper_that_hangs_is_killed_and_named() {
+        let helper = Helper::new("hangs", "#!/bin/sh\necho $$ > \"$0.pid\"\nexec sleep 60\n");
+        let limit = Duration::from_secs(1);
+        let error = helper.ask("h.io", limit).await.unwrap_err().to_string();
+        assert!(error.contains("docker-credential-capstan-hangs"), "{error}");
+        assert!(error.ends_with("it gave no answer within 1 s"), "{error}");
+        let note = format!("{}.pid", helper.0.display());
+        let pid = std::fs::read_to_string(&note).unwrap();
+        std::fs::remove_file(note).unwrap();
+        // The runtime collects it in its own time.
+        let process = std::path::Path::new("/proc").join(pid.trim());
+        for _ in 0..100 {
+            if !process.exists() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("{} is still there", process.display());
     }
 }

@@ -46,10 +46,13 @@ impl Reference {
             rest.split_once('/').ok_or_else(|| invalid(text, "it must be {host}/{repository}"))?;
         let (repository, fixed) = split_fixed(path);
         if !is_registry(registry) {
-            return Err(invalid(text, &format!("{registry:?} is not the host of a registry")));
+            return Err(invalid(text, describe_host(registry)));
         }
         if !is_repository(repository) {
-            return Err(invalid(text, &format!("{repository:?} is not the name of a repository")));
+            return Err(invalid(
+                text,
+                "its repository may have lower-case letters, digits, '.', '_', '-' and '/' only",
+            ));
         }
         if fixed.is_some_and(|fixed| !is_tag(fixed) && !is_digest(fixed)) {
             return Err(invalid(text, "what follows the repository is neither a tag nor a digest"));
@@ -107,6 +110,15 @@ fn is_registry(text: &str) -> bool {
     let named = text == "localhost" || text.contains(['.', ':']);
     let plain = text.chars().all(|c| c.is_ascii_alphanumeric() || ".-:[]_".contains(c));
     named && plain && Url::parse(&format!("https://{text}/")).is_ok()
+}
+
+/// What is wrong with a host, without the password that may stand in it.
+fn describe_host(registry: &str) -> &'static str {
+    if registry.contains('@') {
+        "credentials for a registry are read from OCI_USERNAME and OCI_PASSWORD, or from docker's config.json"
+    } else {
+        "it does not begin with the host of a registry"
+    }
 }
 
 fn is_repository(text: &str) -> bool {
@@ -177,6 +189,10 @@ mod tests {
             "oci://gh cr.io/r",
         ] {
             assert!(matches!(Reference::parse(text), Err(FetchError::InvalidUrl { .. })), "{text}");
+        }
+        for text in ["oci://user:s3cret@ghcr.io/r", "oci://ghcr.io/r?sig=s3cret", "user:s3cret@ghcr.io/r"] {
+            let error = Reference::parse(text).unwrap_err();
+            assert!(!format!("{error} {error:?}").contains("s3cret"), "{error}");
         }
     }
 

@@ -10,11 +10,16 @@ use super::super::cached::Listing;
 use super::super::get::{Get, Reply, basic, bearer, read_json};
 use super::super::http::Http;
 use super::super::https::invalid;
+use super::super::options::non_empty;
+use super::super::token::is_listed;
 use super::challenge::{self, Challenge};
 use super::reference::PlainHttp;
 use super::{Credentials, Oci, docker};
 use crate::FetchError;
 use crate::error::speaks_of_certificates;
+
+/// The variable that names the one registry that the given credentials are for.
+const HOST_VARIABLE: &str = "OCI_HOST";
 
 #[derive(Deserialize)]
 struct Token {
@@ -31,7 +36,8 @@ impl Oci {
             // Fails for no address that has a host.
             let _ = url.set_scheme("http");
         }
-        Ok(Get::new(url, what).plain_http(plain))
+        let withheld = http.options.oci_credentials.is_some() && !self.is_for_us(http);
+        Ok(Get::new(url, what).plain_http(plain).withheld(withheld.then_some(HOST_VARIABLE)))
     }
 
     /// Sends a request; if the registry wants to know who asks, it is told.
@@ -94,12 +100,23 @@ impl Oci {
     }
 
     async fn credentials(&self, http: &Http) -> Result<Option<Credentials>, FetchError> {
-        if let Some(given) = &http.options.oci_credentials {
+        if let Some(given) = http.options.oci_credentials.as_ref().filter(|_| self.is_for_us(http)) {
             return Ok(Some(given.clone()));
         }
         match &http.options.docker_config {
             Some(config) => docker::find(config, &self.reference.registry).await,
             None => Ok(None),
+        }
+    }
+
+    /// Whether the given credentials are those of this registry.
+    fn is_for_us(&self, http: &Http) -> bool {
+        match non_empty(http.options.oci_host.as_deref()) {
+            None => true,
+            Some(host) => {
+                let own = Url::parse(&format!("https://{}/", docker::host_of(&self.reference.registry)));
+                own.is_ok_and(|own| is_listed(&[docker::host_of(host).to_owned()], &own))
+            }
         }
     }
 
