@@ -4,8 +4,9 @@ use reqwest::Url;
 
 use super::super::cache::Key;
 use super::super::cached::is_pinned;
-use super::super::get::{Get, shown};
+use super::super::get::Get;
 use super::super::http::Http;
+use super::super::shown::shown;
 use super::extend;
 use crate::FetchError;
 
