@@ -276,7 +276,9 @@ async fn gitlab_packages_are_releases() {
     market.sell_at(&market.server.url(&path));
     let market = market.with("SSL_CERT_FILE", authority.to_str().unwrap());
     refused(&market.user, &LATEST, &["was refused (HTTP 401)", "hint: set GITLAB_ACCESS_TOKEN"]);
-    is_version(market.with("GITLAB_ACCESS_TOKEN", "s3cret").user.run(&LATEST), VERSION);
+    let market = market.with("GITLAB_ACCESS_TOKEN", "s3cret");
+    refused(&market.user, &LATEST, &["was refused (HTTP 401)", "hint: GITLAB_HOSTS must name 127.0.0.1"]);
+    is_version(market.with("GITLAB_HOSTS", "127.0.0.1").user.run(&LATEST), VERSION);
 }
 
 #[tokio::test(flavor = "multi_thread")]
