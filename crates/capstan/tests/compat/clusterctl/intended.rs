@@ -204,6 +204,14 @@ const INTENDED: &[Intended] = &[
         ],
     },
     Intended {
+        reason: "a variable of the environment that hides nothing in the file is most likely somebody else's",
+        cases: &[
+            ("repositories/env-providers", Succeeds("CoreProvider")),
+            ("images/env-empty", Succeeds("name: mine-system")),
+            ("images/env-text", Succeeds("name: mine-system")),
+        ],
+    },
+    Intended {
         reason: "no API server takes such a namespace",
         cases: &[("components/namespace-flag-not-checked", Refuses("cannot be the name of a namespace"))],
     },
