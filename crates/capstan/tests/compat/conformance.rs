@@ -1,11 +1,6 @@
 //! Upstream's providers under our checks of the contract, and our provider with upstream's core: all keep it.
 
-use std::{
-    fs,
-    path::Path,
-    process::{Command, Stdio},
-    sync::Arc,
-};
+use std::{fs, path::Path, process::Command, sync::Arc};
 
 use capstan_api::crd::Conversion;
 use capstan_runtime::install::install_crds;
@@ -13,7 +8,7 @@ use capstan_testkit::{Plane, Story, Which};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::Value;
 
-use crate::management::{folder, kubeadm_components};
+use crate::management::{folder, kubeadm_components, start_upstreams_core};
 
 fn check(components: &Path) -> Value {
     let run = Command::new(env!("CARGO_BIN_EXE_capstan"))
@@ -75,25 +70,7 @@ async fn the_local_provider_keeps_the_contract_with_upstreams_core() {
     crds.extend(capstan_provider_local::api::crds(Conversion::Nobody));
     install_crds(&story.client, &crds, "compat").await.unwrap();
 
-    // It does not start without a certificate, although nobody will call its webhooks.
-    let certificates = plane.kubeconfig().with_file_name("webhook-certificates");
-    fs::create_dir_all(&certificates).unwrap();
-    let (certificate, key) = plane.authority();
-    fs::write(certificates.join("tls.crt"), certificate).unwrap();
-    fs::write(certificates.join("tls.key"), key).unwrap();
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let mut core = tokio::process::Command::new(upstream.join("capi-core"))
-        .args(["--insecure-diagnostics", "--diagnostics-address=127.0.0.1:0", "--health-addr=127.0.0.1:0"])
-        .arg(format!("--webhook-port={port}"))
-        .arg("--webhook-cert-dir")
-        .arg(&certificates)
-        .arg(format!("--namespace={}", story.namespace))
-        .env("KUBECONFIG", plane.kubeconfig())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap();
+    let (mut core, _) = start_upstreams_core(&plane, &story.namespace);
     let manager = story.manager(Which::Local);
 
     let manifest = plane.kubeconfig().with_file_name("local.yaml");

@@ -10,12 +10,12 @@ use std::{
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use capstan_manifest::yaml;
 use capstan_runtime::install::install_crds;
-use capstan_testkit::{Plane, Story};
+use capstan_testkit::{Plane, Story, wait::LIMIT};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Client, Config};
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ use self::{
     differences::{BESIDE_COMMAND, BESIDE_WEBHOOK, Difference, level},
     documents::{Case, generate},
 };
-use crate::management::folder;
+use crate::management::{folder, start_upstreams_core};
 
 /// What people have in their files.
 const WRITTEN: [&str; 5] = [
@@ -206,24 +206,7 @@ async fn start_core(plane: &Plane, story: &Story) -> (tokio::process::Child, Cli
         crds.push(crd);
     }
     install_crds(&story.client, &crds, "compat").await.unwrap();
-    let certificates = plane.kubeconfig().with_file_name("convert-certificates");
-    fs::create_dir_all(&certificates).unwrap();
-    let (certificate, key) = plane.authority();
-    fs::write(certificates.join("tls.crt"), certificate).unwrap();
-    fs::write(certificates.join("tls.key"), key).unwrap();
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let core = tokio::process::Command::new(folder("CAPSTAN_UPSTREAM_DIR").join("capi-core"))
-        .args(["--insecure-diagnostics", "--diagnostics-address=127.0.0.1:0", "--health-addr=127.0.0.1:0"])
-        .arg(format!("--webhook-port={port}"))
-        .arg("--webhook-cert-dir")
-        .arg(&certificates)
-        .arg(format!("--namespace={}", story.namespace))
-        .env("KUBECONFIG", plane.kubeconfig())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap();
+    let (core, port) = start_upstreams_core(plane, &story.namespace);
     let mut config = Config::new(format!("https://127.0.0.1:{port}").parse().unwrap());
     config.accept_invalid_certs = true;
     (core, Client::try_from(config).unwrap())
@@ -237,19 +220,16 @@ async fn review(webhook: &Client, documents: Vec<Value>) -> Vec<Value> {
         "request": {"uid": "1", "desiredAPIVersion": "cluster.x-k8s.io/v1beta2", "objects": documents},
     });
     let body = serde_json::to_vec(&review).unwrap();
-    let mut answer = Err("never asked".to_owned());
-    for _ in 0..120 {
+    // Nothing tells when a foreign process listens, so it is asked until it answers.
+    let deadline = Instant::now() + LIMIT;
+    let answer = loop {
         let request = http::Request::post("/convert").header("content-type", "application/json");
         match webhook.request::<Value>(request.body(body.clone()).unwrap()).await {
-            Ok(review) => {
-                answer = Ok(review);
-                break;
-            }
-            Err(error) => answer = Err(error.to_string()),
+            Ok(answer) => break answer,
+            Err(error) => assert!(Instant::now() < deadline, "{error}"),
         }
-        tokio::time::sleep(Duration::from_millis(500)).await;
-    }
-    let answer = answer.unwrap();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    };
     assert_eq!(answer["response"]["result"]["status"], "Success", "{}", answer["response"]["result"]);
     answer["response"]["convertedObjects"].as_array().unwrap().clone()
 }

@@ -1,6 +1,6 @@
 //! A management cluster that upstream's clusterctl made, and the manager of our release on it.
 
-use std::{env, fs, path::PathBuf, sync::Arc, time::Duration};
+use std::{env, fs, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
 
 use capstan_api::cluster::v1beta2::Cluster;
 use capstan_runtime::{
@@ -23,7 +23,12 @@ use kube::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
-use tokio::{net::TcpListener, process::Command, task::JoinHandle, time::Instant};
+use tokio::{
+    net::TcpListener,
+    process::{Child, Command},
+    task::JoinHandle,
+    time::Instant,
+};
 use tokio_util::sync::CancellationToken;
 
 /// Where our release is installed.
@@ -229,6 +234,30 @@ where
         assert!(Instant::now() < deadline, "{error}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
+}
+
+/// Upstream's core manager for one namespace, and the port of its webhooks. It does not start without a certificate,
+/// whether or not somebody calls them.
+pub(crate) fn start_upstreams_core(plane: &Plane, namespace: &str) -> (Child, u16) {
+    let certificates = plane.kubeconfig().with_file_name("webhook-certificates");
+    fs::create_dir_all(&certificates).unwrap();
+    let (certificate, key) = plane.authority();
+    fs::write(certificates.join("tls.crt"), certificate).unwrap();
+    fs::write(certificates.join("tls.key"), key).unwrap();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let core = Command::new(folder("CAPSTAN_UPSTREAM_DIR").join("capi-core"))
+        .args(["--insecure-diagnostics", "--diagnostics-address=127.0.0.1:0", "--health-addr=127.0.0.1:0"])
+        .arg(format!("--webhook-port={port}"))
+        .arg("--webhook-cert-dir")
+        .arg(&certificates)
+        .arg(format!("--namespace={namespace}"))
+        .env("KUBECONFIG", plane.kubeconfig())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    (core, port)
 }
 
 /// A Cluster with a given spec.
