@@ -1,5 +1,7 @@
 //! From the text of a components file or template to its objects: variables first, then YAML.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use crate::{
@@ -51,20 +53,26 @@ impl TextError {
 /// What a variable is replaced by.
 pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// The objects of a text after its variables are replaced; without a lookup variables stay as they are.
-pub fn objects(text: &str, lookup: Option<Lookup<'_>>) -> Result<Vec<Document>, TextError> {
-    if is_web_page(text) {
+/// The objects of a text after its variables are replaced; without a lookup variables stay as they are. A text that is
+/// given away is in memory only until its variables are replaced.
+pub fn objects<'a>(
+    text: impl Into<Cow<'a, str>>,
+    lookup: Option<Lookup<'_>>,
+) -> Result<Vec<Document>, TextError> {
+    let text = text.into();
+    if is_web_page(&text) {
         return Err(TextError::WebPage);
     }
     // Without a lookup, too: a variable that nobody can replace is better told before it is installed.
-    let template = Template::parse(text)?;
+    let template = Template::parse(&text)?;
     let documents = match lookup {
         Some(lookup) => {
             let rendered = template.render(lookup)?;
             drop(template);
+            drop(text);
             yaml::read(&rendered)?
         }
-        None => yaml::read(text)?,
+        None => yaml::read(&text)?,
     };
     for (index, document) in documents.iter().enumerate() {
         if !document.value.is_object() {

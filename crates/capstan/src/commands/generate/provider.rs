@@ -1,5 +1,7 @@
 //! `capstan generate provider`.
 
+use std::borrow::Cow;
+
 use capstan_manifest::{
     components::{self, Components, Options},
     envsubst::Template,
@@ -37,26 +39,27 @@ pub(crate) async fn run(
     let session = Session::open(globals, printer).await?;
     let release = session.release(kind, argument).await?;
     let file = session.components(&release).await?;
-    let components = render(&release, &file, args, &session)?;
     if args.describe {
+        let components = render(&release, &file.origin, &file.text, args, &session)?;
         let text = describe(&release, &file, &components, args, &session)?;
         return output::write(&text, args.write_to.as_deref(), printer);
     }
+    let components = render(&release, &file.origin, file.text, args, &session)?;
     output::write(&output::manifests(components.objects()), args.write_to.as_deref(), printer)
 }
 
-fn render(
+fn render<'a>(
     release: &Release,
-    file: &File,
+    origin: &str,
+    text: impl Into<Cow<'a, str>>,
     args: &ProviderArgs,
     session: &Session,
 ) -> Result<Components, CommandError> {
-    let origin = &file.origin;
     let lookup = |name: &str| session.config.variable(name);
     let keeps_variables = args.raw || args.describe;
     let lookup: Option<text::Lookup<'_>> = if keeps_variables { None } else { Some(&lookup) };
-    let documents = text::objects(&file.text, lookup)
-        .map_err(|error| unusable(origin, &error, Asked::Provider, session))?;
+    let documents =
+        text::objects(text, lookup).map_err(|error| unusable(origin, &error, Asked::Provider, session))?;
     let images = session.image_overrides()?;
     let options = Options {
         label: &release.provider.label(),
