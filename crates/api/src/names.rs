@@ -15,6 +15,13 @@ pub const CLUSTERCTL_GROUP: &str = "clusterctl.cluster.x-k8s.io";
 /// The value of [`label::PROVIDER`] on the core provider's components.
 pub const CORE_PROVIDER: &str = "cluster-api";
 
+/// The value of [`label::CLUSTERCTL_CORE`] on the inventory and its kind.
+pub const INVENTORY: &str = "inventory";
+/// The value of [`label::CLUSTERCTL_CORE`] on the components of cert-manager, and their namespace.
+pub const CERT_MANAGER: &str = "cert-manager";
+/// Who owns what is written to a management cluster by commands.
+pub const FIELD_MANAGER: &str = "capstan";
+
 /// Finalizers.
 pub mod finalizer {
     /// Held by the Cluster controller on every Cluster.
@@ -47,6 +54,8 @@ pub mod label {
     pub const WATCH_FILTER: &str = "cluster.x-k8s.io/watch-filter";
     /// Marks everything that was installed for a provider.
     pub const CLUSTERCTL: &str = "clusterctl.cluster.x-k8s.io";
+    /// What else clusterctl put there: [`super::INVENTORY`] or [`super::CERT_MANAGER`].
+    pub const CLUSTERCTL_CORE: &str = "clusterctl.cluster.x-k8s.io/core";
     /// The provider that a component was installed by.
     pub const PROVIDER: &str = "cluster.x-k8s.io/provider";
     /// Marks a Node on an interruptible machine.

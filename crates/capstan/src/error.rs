@@ -2,6 +2,7 @@
 
 use std::error::Error;
 
+use capstan_lifecycle::{ServerError, apply::ApplyError};
 use capstan_repository::{ConfigError, FetchError, InvalidProviderArgument, MetadataError, RepositoryError};
 
 /// What was being done, why it failed, and what to do.
@@ -72,5 +73,17 @@ impl From<MetadataError> for CommandError {
 impl From<InvalidProviderArgument> for CommandError {
     fn from(error: InvalidProviderArgument) -> Self {
         Self::plain(error.to_string()).hint("write NAME or NAME:VERSION, e.g. aws:v2.9.1")
+    }
+}
+
+impl From<ServerError> for CommandError {
+    fn from(error: ServerError) -> Self {
+        Self::plain(error.to_string()).hint_if(error.hint())
+    }
+}
+
+impl From<ApplyError> for CommandError {
+    fn from(error: ApplyError) -> Self {
+        Self::plain(error.to_string()).hint_if(error.hint())
     }
 }

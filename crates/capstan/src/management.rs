@@ -1,8 +1,9 @@
 //! A management cluster that is only looked at.
 
-use capstan_api::{
-    names::{CLUSTERCTL_GROUP, CORE_GROUP},
-    provider::ProviderType,
+use capstan_api::names::CORE_GROUP;
+use capstan_lifecycle::{
+    ManagementCluster, ServerError,
+    inventory::{Installed, Inventory},
 };
 use capstan_runtime::{
     client::{self, ClientError, ClientOptions},
@@ -23,16 +24,8 @@ use crate::{cli::generate::KubeconfigArgs, error::CommandError};
 /// A management cluster and the namespace that the kubeconfig's context names.
 pub(crate) struct Management {
     client: Client,
-    url: String,
+    cluster: ManagementCluster,
     pub(crate) namespace: String,
-}
-
-/// A provider that is installed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Installed {
-    pub(crate) name: String,
-    pub(crate) kind: ProviderType,
-    pub(crate) version: String,
 }
 
 impl Management {
@@ -51,19 +44,28 @@ impl Management {
         };
         let (url, namespace) = (config.cluster_url.to_string(), config.default_namespace.clone());
         let client = client::connect(config, &options, &Metrics::default()).map_err(unusable)?;
-        Ok(Some(Self { client, url, namespace }))
+        let cluster = ManagementCluster::new(client.clone(), &url);
+        Ok(Some(Self { client, cluster, namespace }))
+    }
+
+    /// The same, where a command cannot do without.
+    pub(crate) async fn open(args: &KubeconfigArgs) -> Result<Self, CommandError> {
+        Self::find(args).await?.ok_or_else(|| {
+            CommandError::plain(
+                "no management cluster is named: there is no kubeconfig, or it has no current context",
+            )
+            .hint("name one by --kubeconfig and --kubeconfig-context, or by $KUBECONFIG")
+        })
+    }
+
+    /// What can be done to it.
+    pub(crate) fn cluster(&self) -> &ManagementCluster {
+        &self.cluster
     }
 
     /// The providers of the inventory; none where nothing was ever installed.
     pub(crate) async fn providers(&self) -> Result<Vec<Installed>, CommandError> {
-        let kind = GroupVersionKind::gvk(CLUSTERCTL_GROUP, "v1alpha3", "Provider");
-        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &ApiResource::from_gvk(&kind));
-        let list = match api.list(&ListParams::default()).await {
-            Ok(list) => list.items,
-            Err(error) if is_not_found(&error) => return Ok(Vec::new()),
-            Err(error) => return Err(self.failed("list the providers that are installed", error)),
-        };
-        Ok(list.iter().filter_map(|it| installed(&it.data)).collect())
+        Ok(Inventory::read(&self.cluster).await?.providers)
     }
 
     /// The text under a key of a ConfigMap.
@@ -80,7 +82,7 @@ impl Management {
         let Some(found) = found else {
             return Err(CommandError::plain(format!(
                 "there is no ConfigMap {namespace}/{name} in {}",
-                self.url
+                self.cluster.url()
             ))
             .hint("name it by --from-config-map and --from-config-map-namespace"));
         };
@@ -115,7 +117,9 @@ impl Management {
                 Ok(_) => return Ok(true),
                 Err(error) if is_not_found(&error) => {}
                 Err(error) => {
-                    return Err(self.failed(&format!("look for ClusterClass {namespace}/{name}"), error));
+                    return Err(self
+                        .failed(&format!("look for ClusterClass {namespace}/{name}"), error)
+                        .into());
                 }
             }
         }
@@ -135,7 +139,7 @@ impl Management {
             // A kind that the server does not know has no objects there.
             Err(kube::Error::Discovery(_)) => return Ok(false),
             Err(error) if is_not_found(&error) => return Ok(false),
-            Err(error) => return Err(self.failed(&doing(), error)),
+            Err(error) => return Err(self.failed(&doing(), error).into()),
         };
         let api: Api<DynamicObject> = if namespace.is_empty() {
             Api::all_with(self.client.clone(), &resource)
@@ -146,15 +150,8 @@ impl Management {
         Ok(found.map_err(|error| self.failed(&doing(), error))?.is_some())
     }
 
-    fn failed(&self, doing: &str, error: kube::Error) -> CommandError {
-        let doing = format!("cannot {doing} in {}", self.url);
-        match error {
-            // What the server says is meant for people; what the client adds to it is not.
-            kube::Error::Api(status) => {
-                CommandError { causes: vec![status.message.clone()], ..CommandError::plain(doing) }
-            }
-            error => CommandError::new(doing, error),
-        }
+    fn failed(&self, doing: &str, error: kube::Error) -> ServerError {
+        self.cluster.failed(doing, error)
     }
 }
 
@@ -179,12 +176,4 @@ fn is_nowhere(error: &ClientError) -> bool {
 /// Whether an object is missing, or its whole kind: for that one a server answers with a page instead of a status.
 fn is_not_found(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
-}
-
-fn installed(object: &Value) -> Option<Installed> {
-    Some(Installed {
-        name: object["providerName"].as_str()?.to_owned(),
-        kind: ProviderType::from_name(object["type"].as_str()?)?,
-        version: object["version"].as_str()?.to_owned(),
-    })
 }

@@ -7,13 +7,23 @@ use std::{
 };
 
 use capstan_api::provider::ProviderType;
+use capstan_lifecycle::release::{Oddity, ReleaseError, Releases};
 use capstan_manifest::images;
 use capstan_repository::{
     Chosen, Config, Environment, File, Os, Provider, ProviderArgument, Repository,
     remote::{Credentials, DockerConfig, Http, HttpOptions, Progress},
 };
 
-use crate::{cli::Globals, commands::version::VERSION, error::CommandError, printer::Printer, program};
+use crate::{
+    cli::Globals,
+    commands::{
+        generate::{Asked, unusable},
+        version::VERSION,
+    },
+    error::CommandError,
+    printer::Printer,
+    program,
+};
 
 /// The environment, the configuration, and the way to the network.
 pub(crate) struct Session {
@@ -64,13 +74,8 @@ impl Session {
         wanted: Option<&str>,
     ) -> Result<String, CommandError> {
         let Chosen { version, skipped } = repository.version(wanted).await?;
-        for it in skipped {
-            self.printer.warn(&format!(
-                "{} {} is passed over: {}",
-                repository.label(),
-                it.version,
-                it.reason
-            ));
+        for skipped in &skipped {
+            self.tell(Oddity::Skipped { label: repository.label(), skipped });
         }
         Ok(version)
     }
@@ -89,7 +94,7 @@ impl Session {
     pub(crate) async fn components(&self, release: &Release) -> Result<File, CommandError> {
         let file = release.repository.components(&release.version).await?;
         if file.is_override {
-            self.printer.step(&format!("using {} in place of the released file", file.origin));
+            self.tell(Oddity::Overridden(&file));
         }
         Ok(file)
     }
@@ -99,6 +104,36 @@ impl Session {
         let cert_manager = self.config.cert_manager()?;
         let repository = Repository::open_cert_manager(&cert_manager, &self.config, &self.http)?;
         Ok(repository.components(&cert_manager.version).await?)
+    }
+
+    /// Where releases come from. What is odd about them is for [`Self::tell`].
+    pub(crate) fn releases<'a>(&'a self, tell: &'a (dyn Fn(Oddity<'_>) + Sync)) -> Releases<'a> {
+        Releases { config: &self.config, http: &self.http, tell }
+    }
+
+    /// Says what is odd about a release.
+    pub(crate) fn tell(&self, oddity: Oddity<'_>) {
+        match oddity {
+            Oddity::Skipped { label, skipped } => {
+                self.printer.warn(&format!("{label} {} is passed over: {}", skipped.version, skipped.reason));
+            }
+            Oddity::Overridden(file) => {
+                self.printer.step(&format!("using {} in place of the released file", file.origin));
+            }
+        }
+    }
+
+    /// Why a release cannot be used, with what to do about it.
+    pub(crate) fn unusable_release(&self, error: ReleaseError) -> CommandError {
+        match error {
+            ReleaseError::Config(error) => error.into(),
+            ReleaseError::Repository(error) => error.into(),
+            ReleaseError::Metadata(error) => error.into(),
+            ReleaseError::Text { origin, source } => unusable(&origin, &source, Asked::Provider, self),
+            ReleaseError::Components { origin, source } => {
+                CommandError::plain(format!("cannot use {origin}: {source}")).hint_if(source.hint())
+            }
+        }
     }
 
     /// What is replaced in the images of components.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use capstan_api::provider::ProviderType;
+use capstan_lifecycle::inventory::Installed;
 use capstan_manifest::{components, text};
 use serde_json::json;
 
@@ -41,7 +42,7 @@ async fn list_images(args: &ListImagesArgs, globals: &Globals, printer: Printer)
     let (first, needs_cert_manager) = match &cluster {
         None => (true, true),
         Some(cluster) => {
-            let is_core = |it: &crate::management::Installed| it.kind == ProviderType::Core;
+            let is_core = |it: &Installed| it.kind == ProviderType::Core;
             let first = !cluster.providers().await?.iter().any(is_core);
             (first, !cluster.has_namespace(CERT_MANAGER_NAMESPACE).await?)
         }

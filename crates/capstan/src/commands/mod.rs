@@ -5,7 +5,7 @@ mod config;
 mod conformance;
 mod convert;
 mod crds;
-mod generate;
+pub(crate) mod generate;
 mod init;
 mod lint;
 mod manager;

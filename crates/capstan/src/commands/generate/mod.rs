@@ -34,14 +34,14 @@ pub(crate) async fn run(args: GenerateArgs, globals: &Globals, printer: Printer)
 
 /// What is asked for, as far as it matters for how to set variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(crate) enum Asked {
     Cluster,
     Provider,
     Yaml,
 }
 
 /// Says in which file a text could not be rendered.
-pub(super) fn unusable(origin: &str, error: &TextError, asked: Asked, session: &Session) -> CommandError {
+pub(crate) fn unusable(origin: &str, error: &TextError, asked: Asked, session: &Session) -> CommandError {
     match error {
         TextError::Variables(RenderError::Missing(missing)) => unset(origin, missing, asked, session),
         error => CommandError::plain(format!("cannot use {origin}: {error}")).hint_if(error.hint()),

@@ -1,0 +1,250 @@
+//! Objects into a management cluster: in waves, so that nothing comes before what it needs, and all objects of a wave at
+//! the same time.
+
+use std::time::Duration;
+
+use capstan_api::names::FIELD_MANAGER;
+use futures::{StreamExt, TryStreamExt, stream};
+use kube::{
+    Api,
+    api::{DynamicObject, Patch, PatchParams},
+};
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+
+use crate::{Kinds, ManagementCluster, ObjectRef, ServerError, error};
+
+/// How many requests are under way at a time.
+const AT_ONCE: usize = 16;
+/// For how long a request is repeated that fails for a reason that passes.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// For how long a kind or a namespace may be unknown that was just made: servers hear of it one after the other.
+const HEARSAY: Duration = Duration::from_secs(10);
+/// How long a CustomResourceDefinition may take to be served.
+const ESTABLISHED_LIMIT: Duration = Duration::from_secs(60);
+const FIRST_DELAY: Duration = Duration::from_millis(100);
+const LONGEST_DELAY: Duration = Duration::from_secs(3);
+
+/// Objects that wait for nothing but the waves before theirs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Wave {
+    /// What other objects are in.
+    Namespaces,
+    /// The kinds of other objects.
+    Definitions,
+    /// Roles, accounts, configuration, services, certificates.
+    Settings,
+    /// What runs.
+    Workloads,
+    /// What the API server asks before it accepts something: last, since nobody answers before the workloads run.
+    Webhooks,
+}
+
+impl Wave {
+    /// All of them, in order.
+    pub const ALL: [Self; 5] =
+        [Self::Namespaces, Self::Definitions, Self::Settings, Self::Workloads, Self::Webhooks];
+
+    /// The wave of an object.
+    pub fn of(object: &Value) -> Self {
+        let group = object["apiVersion"].as_str().and_then(|it| it.split_once('/')).map_or("", |it| it.0);
+        match (group, object["kind"].as_str().unwrap_or_default()) {
+            ("", "Namespace") => Self::Namespaces,
+            ("apiextensions.k8s.io", "CustomResourceDefinition") => Self::Definitions,
+            ("apps", "Deployment" | "DaemonSet" | "StatefulSet" | "ReplicaSet")
+            | ("batch", "Job" | "CronJob")
+            | ("", "Pod" | "ReplicationController") => Self::Workloads,
+            ("admissionregistration.k8s.io", _) | ("apiregistration.k8s.io", "APIService") => Self::Webhooks,
+            _ => Self::Settings,
+        }
+    }
+
+    /// What to call it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Namespaces => "namespaces",
+            Self::Definitions => "definitions",
+            Self::Settings => "settings",
+            Self::Workloads => "workloads",
+            Self::Webhooks => "webhooks",
+        }
+    }
+}
+
+/// What is told on the way.
+#[derive(Clone, Debug)]
+pub enum Event<'a> {
+    /// A wave begins.
+    Wave {
+        /// Which.
+        wave: Wave,
+        /// How many objects are in it.
+        count: usize,
+    },
+    /// An object is there.
+    Applied(&'a ObjectRef),
+    /// An object could not be written yet, and is tried again.
+    Retrying {
+        /// Which.
+        object: &'a ObjectRef,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Who is told.
+pub type Tell<'a> = &'a (dyn Fn(Event<'_>) + Sync);
+
+/// Objects could not be applied.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// The server refused one, or could not be reached.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    /// The server has no such kind.
+    #[error("cannot apply {object}: the server knows no kind {} in {}", object.kind, object.api_version)]
+    UnknownKind {
+        /// The object.
+        object: Box<ObjectRef>,
+    },
+    /// A kind is not served in time.
+    #[error("{object} is not served after {} s: {reason}", ESTABLISHED_LIMIT.as_secs())]
+    NotEstablished {
+        /// Its definition.
+        object: Box<ObjectRef>,
+        /// What its conditions say.
+        reason: String,
+    },
+}
+
+impl ApplyError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Server(error) => error.hint(),
+            Self::UnknownKind { object } => Some(format!(
+                "install what defines {} first: its CustomResourceDefinition is neither on the server nor among the \
+                 objects",
+                object.kind
+            )),
+            Self::NotEstablished { object, .. } => {
+                Some(format!("look at its conditions: kubectl get crd {} -o yaml", object.name))
+            }
+        }
+    }
+}
+
+/// Applies objects in waves. What is there already is changed to what is wanted; fields of others are left alone.
+pub async fn apply(cluster: &ManagementCluster, objects: &[Value], tell: Tell<'_>) -> Result<(), ApplyError> {
+    let mut kinds = cluster.kinds().await?.clone();
+    for definition in objects.iter().filter(|it| Wave::of(it) == Wave::Definitions) {
+        kinds.learn(definition);
+    }
+    // A kind that nobody knows would be found out about halfway.
+    for object in objects {
+        if kinds.of(object).is_none() {
+            return Err(ApplyError::UnknownKind { object: Box::new(ObjectRef::of(object)) });
+        }
+    }
+    for wave in Wave::ALL {
+        let members: Vec<&Value> = objects.iter().filter(|it| Wave::of(it) == wave).collect();
+        if members.is_empty() {
+            continue;
+        }
+        tell(Event::Wave { wave, count: members.len() });
+        stream::iter(members.into_iter().map(|object| apply_one(cluster, &kinds, object, tell)))
+            .buffer_unordered(AT_ONCE)
+            .try_collect::<()>()
+            .await?;
+    }
+    Ok(())
+}
+
+/// Applies one object, and waits until it is served if it defines a kind.
+async fn apply_one(
+    cluster: &ManagementCluster,
+    kinds: &Kinds,
+    object: &Value,
+    tell: Tell<'_>,
+) -> Result<(), ApplyError> {
+    let id = ObjectRef::of(object);
+    let kind = kinds.of(object).ok_or_else(|| ApplyError::UnknownKind { object: Box::new(id.clone()) })?;
+    let api = cluster.objects(kind, id.namespace.as_deref());
+    let params = PatchParams::apply(FIELD_MANAGER).force();
+    let start = Instant::now();
+    let mut delay = FIRST_DELAY;
+    let applied = loop {
+        match api.patch(&id.name, &params, &Patch::Apply(object)).await {
+            Ok(applied) => break applied,
+            Err(error) if is_worth_another_try(&error, start.elapsed()) => {
+                let reason = cluster.failed(format!("apply {id}"), error).to_string();
+                tell(Event::Retrying { object: &id, reason });
+                sleep(delay).await;
+                delay = (delay * 2).min(LONGEST_DELAY);
+            }
+            Err(error) => return Err(cluster.failed(format!("apply {id}"), error).into()),
+        }
+    };
+    if Wave::of(object) == Wave::Definitions {
+        established(cluster, &api, &id, applied).await?;
+    }
+    tell(Event::Applied(&id));
+    Ok(())
+}
+
+fn is_worth_another_try(error: &kube::Error, elapsed: Duration) -> bool {
+    (error::is_passing(error) && elapsed < PATIENCE) || (error::is_not_found(error) && elapsed < HEARSAY)
+}
+
+/// Waits until a definition is served.
+async fn established(
+    cluster: &ManagementCluster,
+    api: &Api<DynamicObject>,
+    id: &ObjectRef,
+    mut definition: DynamicObject,
+) -> Result<(), ApplyError> {
+    let start = Instant::now();
+    let mut delay = Duration::from_millis(10);
+    loop {
+        let conditions = definition.data.pointer("/status/conditions").and_then(Value::as_array);
+        let find = |kind: &str| conditions.into_iter().flatten().find(|it| it["type"] == kind);
+        if find("Established").is_some_and(|it| it["status"] == "True") {
+            return Ok(());
+        }
+        let refused = find("NamesAccepted").filter(|it| it["status"] == "False");
+        if refused.is_some() || start.elapsed() > ESTABLISHED_LIMIT {
+            let reason = refused.or_else(|| find("Established")).and_then(|it| it["message"].as_str());
+            let reason = reason.unwrap_or("the server says nothing about it").to_owned();
+            return Err(ApplyError::NotEstablished { object: Box::new(id.clone()), reason });
+        }
+        sleep(delay).await;
+        delay = (delay * 2).min(Duration::from_millis(500));
+        definition =
+            api.get(&id.name).await.map_err(|error| cluster.failed(format!("look at {id}"), error))?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn nothing_comes_before_what_it_needs() {
+        for (api_version, kind, wave) in [
+            ("v1", "Namespace", Wave::Namespaces),
+            ("apiextensions.k8s.io/v1", "CustomResourceDefinition", Wave::Definitions),
+            ("rbac.authorization.k8s.io/v1", "ClusterRole", Wave::Settings),
+            ("v1", "Service", Wave::Settings),
+            ("cert-manager.io/v1", "Certificate", Wave::Settings),
+            ("apps/v1", "Deployment", Wave::Workloads),
+            // The same word in another group is another kind.
+            ("example.com/v1", "Deployment", Wave::Settings),
+            ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", Wave::Webhooks),
+        ] {
+            assert_eq!(Wave::of(&json!({"apiVersion": api_version, "kind": kind})), wave, "{kind}");
+        }
+        assert!(Wave::ALL.is_sorted());
+    }
+}

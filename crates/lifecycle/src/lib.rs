@@ -1,0 +1,17 @@
+//! What is done to a management cluster, and what can be seen of it.
+//!
+//! The commands and the operator call the same functions. Nothing here looks at the terminal, the environment or the
+//! clock by itself: callers hand in a client, the configuration, and somebody to tell about progress.
+
+pub mod apply;
+mod error;
+pub mod inventory;
+mod kinds;
+mod management;
+mod object;
+pub mod release;
+
+pub use error::ServerError;
+pub use kinds::{Kind, Kinds};
+pub use management::ManagementCluster;
+pub use object::ObjectRef;

@@ -1,0 +1,130 @@
+//! A management cluster: one client, one discovery.
+
+use std::sync::Arc;
+
+use kube::{
+    Api, Client,
+    api::{DynamicObject, ListParams, ObjectList, PartialObjectMeta},
+};
+use tokio::sync::OnceCell;
+
+use crate::{Kind, Kinds, ServerError};
+
+/// How many objects a list asks for at a time.
+const PAGE: u32 = 500;
+
+/// A management cluster.
+#[derive(Clone)]
+pub struct ManagementCluster {
+    client: Client,
+    url: Arc<str>,
+    kinds: Arc<OnceCell<Kinds>>,
+}
+
+impl std::fmt::Debug for ManagementCluster {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("ManagementCluster").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+impl ManagementCluster {
+    /// The cluster behind a client; the URL is what to call it in messages.
+    pub fn new(client: Client, url: &str) -> Self {
+        Self { client, url: url.into(), kinds: Arc::default() }
+    }
+
+    /// The client.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// The API server.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The kinds that the server knew when it was asked first.
+    pub async fn kinds(&self) -> Result<&Kinds, ServerError> {
+        let discover = || Kinds::discover(&self.client);
+        self.kinds
+            .get_or_try_init(discover)
+            .await
+            .map_err(|error| self.failed("list the kinds there are", error))
+    }
+
+    /// The objects of a kind, in one namespace or wherever they are.
+    pub fn objects(&self, kind: &Kind, namespace: Option<&str>) -> Api<DynamicObject> {
+        match namespace.filter(|_| kind.is_namespaced) {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &kind.resource),
+            None => Api::all_with(self.client.clone(), &kind.resource),
+        }
+    }
+
+    /// All objects of a kind that a selector matches, page by page; none where the kind is gone.
+    pub async fn list(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        selector: &str,
+    ) -> Result<Vec<DynamicObject>, ServerError> {
+        let api = self.objects(kind, namespace);
+        let page = |params: ListParams| {
+            let api = api.clone();
+            async move { api.list(&params).await }
+        };
+        self.pages(kind, selector, page).await
+    }
+
+    /// The same, of which only the metadata is wanted.
+    pub async fn list_metadata(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        selector: &str,
+    ) -> Result<Vec<PartialObjectMeta<DynamicObject>>, ServerError> {
+        let api = self.objects(kind, namespace);
+        let page = |params: ListParams| {
+            let api = api.clone();
+            async move { api.list_metadata(&params).await }
+        };
+        self.pages(kind, selector, page).await
+    }
+
+    async fn pages<T: Clone, F>(
+        &self,
+        kind: &Kind,
+        selector: &str,
+        page: impl Fn(ListParams) -> F,
+    ) -> Result<Vec<T>, ServerError>
+    where
+        F: Future<Output = Result<ObjectList<T>, kube::Error>>,
+    {
+        let mut params = ListParams::default().labels(selector).limit(PAGE);
+        let mut items = Vec::new();
+        loop {
+            match page(params.clone()).await {
+                Ok(list) => {
+                    items.extend(list.items);
+                    params.continue_token = list.metadata.continue_.filter(|it| !it.is_empty());
+                    if params.continue_token.is_none() {
+                        return Ok(items);
+                    }
+                }
+                // What was listed is too old to go on with: begin again, all at once.
+                Err(kube::Error::Api(status)) if status.code == 410 && params.limit.is_some() => {
+                    items.clear();
+                    params = ListParams { limit: None, continue_token: None, ..params };
+                }
+                Err(error) if crate::error::is_not_found(&error) => return Ok(Vec::new()),
+                Err(error) => {
+                    return Err(self.failed(format!("list objects of kind {}", kind.resource.kind), error));
+                }
+            }
+        }
+    }
+
+    /// The error for a request that came to nothing.
+    pub fn failed(&self, doing: impl Into<String>, error: kube::Error) -> ServerError {
+        ServerError { doing: doing.into(), url: self.url.to_string(), source: Box::new(error) }
+    }
+}

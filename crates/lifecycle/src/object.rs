@@ -1,0 +1,48 @@
+//! Which object is meant.
+
+use std::fmt;
+
+use serde::Serialize;
+use serde_json::Value;
+
+/// An object of a management cluster, by what names it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectRef {
+    /// Its group and version.
+    pub api_version: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its namespace, if its kind has them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Its name.
+    pub name: String,
+}
+
+impl ObjectRef {
+    /// What names an object of a manifest; fields that are missing are empty.
+    pub fn of(object: &Value) -> Self {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+        Self {
+            api_version: text("/apiVersion").unwrap_or_default(),
+            kind: text("/kind").unwrap_or_default(),
+            namespace: text("/metadata/namespace").filter(|it| !it.is_empty()),
+            name: text("/metadata/name").unwrap_or_default(),
+        }
+    }
+
+    /// Its group; empty for the core kinds of Kubernetes.
+    pub fn group(&self) -> &str {
+        self.api_version.split_once('/').map_or("", |(group, _)| group)
+    }
+}
+
+impl fmt::Display for ObjectRef {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(out, "{} {namespace}/{}", self.kind, self.name),
+            None => write!(out, "{} {}", self.kind, self.name),
+        }
+    }
+}
