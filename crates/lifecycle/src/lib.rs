@@ -10,6 +10,7 @@ mod kinds;
 mod management;
 mod object;
 pub mod release;
+pub mod sweep;
 
 pub use error::ServerError;
 pub use kinds::{Kind, Kinds};
