@@ -3,6 +3,7 @@
 mod cli;
 mod commands;
 mod complete;
+mod difference;
 mod error;
 mod logging;
 mod management;

@@ -7,6 +7,7 @@ mod convert;
 pub(crate) mod generate;
 pub(crate) mod init;
 pub(crate) mod lint;
+pub(crate) mod preview;
 
 use std::{path::PathBuf, time::Duration};
 
