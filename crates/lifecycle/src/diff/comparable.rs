@@ -32,10 +32,10 @@ pub(crate) fn comparable(object: &Value) -> Value {
     }
     let mut is_injected = false;
     if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
-        SERVERS.iter().for_each(|it| drop(metadata.remove(*it)));
+        metadata.retain(|name, _| !SERVERS.contains(&name.as_str()));
         if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
             is_injected = annotations.keys().any(|it| it.starts_with(INJECTION_PREFIX));
-            NOTES.iter().for_each(|it| drop(annotations.remove(*it)));
+            annotations.retain(|name, _| !NOTES.contains(&name.as_str()));
         }
         metadata.retain(|_, value| !matches!(value, Value::Object(fields) if fields.is_empty()));
     }

@@ -231,7 +231,8 @@ mod tests {
 
     #[test]
     fn texts_that_have_nothing_in_common_are_shown_one_after_the_other() {
-        let many = |word: &str| (0..MOST_EDITS).map(|at| format!("{word}{at}\n")).collect::<String>();
+        let many =
+            |word: &str| (0..MOST_EDITS).map(|at| format!("{word}{at}")).collect::<Vec<_>>().join("\n");
         let lines = difference(&many("a"), &many("b"));
         assert_eq!(lines.len(), 2 * MOST_EDITS);
         assert!(lines.is_sorted_by_key(|it| it.sign == Sign::Added));
