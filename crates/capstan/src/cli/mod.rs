@@ -4,6 +4,7 @@ pub(crate) mod cobra;
 pub(crate) mod completion;
 pub(crate) mod config;
 mod convert;
+pub(crate) mod delete;
 pub(crate) mod generate;
 pub(crate) mod init;
 pub(crate) mod lint;
@@ -14,7 +15,10 @@ use std::{path::PathBuf, time::Duration};
 use capstan_runtime::options::{ManagerOptions, parse_duration};
 use clap::{ArgAction, ArgGroup, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
-use self::{completion::CompletionArgs, config::ConfigArgs, generate::GenerateArgs, init::InitArgs};
+use self::{
+    completion::CompletionArgs, config::ConfigArgs, delete::DeleteArgs, generate::GenerateArgs,
+    init::InitArgs,
+};
 use crate::program;
 
 pub(crate) use self::convert::ConvertArgs;
@@ -70,6 +74,13 @@ pub(crate) enum Command {
 
     /// Prepare an installation of providers
     Init(InitArgs),
+
+    /// Delete providers from a management cluster
+    ///
+    /// CustomResourceDefinitions and namespaces stay unless they are asked for. Providers that still look after objects
+    /// are not deleted.
+    #[command(after_help = delete::EXAMPLES)]
+    Delete(Box<DeleteArgs>),
 
     /// Start a local control plane and watch a Cluster become Provisioned on it
     ///
