@@ -58,6 +58,11 @@ pub(crate) fn is_not_found(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
+/// Whether somebody else was faster.
+pub(crate) fn is_conflict(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 409)
+}
+
 /// Whether the same request may succeed if it is sent again: the server or the way to it was in trouble.
 pub(crate) fn is_passing(error: &kube::Error) -> bool {
     match error {

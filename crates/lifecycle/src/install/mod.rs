@@ -1,0 +1,13 @@
+//! Providers into a management cluster: planned and checked as a whole before the first write, then installed in
+//! common waves. Whoever is interrupted does the same again and ends where an undisturbed run ends.
+
+mod plan;
+mod problem;
+pub mod queue;
+mod run;
+mod validate;
+pub mod wait;
+
+pub use plan::{Plan, plan};
+pub use problem::{Problem, SKIP_NAME_CHECK};
+pub use run::{Event, InstallError, Tell, run};
