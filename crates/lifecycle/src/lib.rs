@@ -6,6 +6,8 @@
 pub mod adoption;
 pub mod apply;
 pub mod cert_manager;
+pub mod diff;
+pub mod dry_run;
 mod error;
 pub mod install;
 pub mod inventory;
