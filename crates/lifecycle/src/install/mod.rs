@@ -5,9 +5,11 @@ mod plan;
 mod problem;
 pub mod queue;
 mod run;
+mod trial;
 mod validate;
 pub mod wait;
 
-pub use plan::{Plan, plan};
+pub use plan::{Plan, PlanError, plan};
 pub use problem::{Problem, SKIP_NAME_CHECK};
-pub use run::{Event, InstallError, Tell, run};
+pub use run::{Event, InstallError, Reason, Tell, run};
+pub use trial::{preview, try_out};

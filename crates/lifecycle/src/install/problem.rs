@@ -4,6 +4,7 @@ use capstan_api::contract::ContractVersion;
 
 use crate::{
     ObjectRef,
+    dry_run::Refusal,
     inventory::Installed,
     release::ReleaseError,
     server_version::{MINIMUM, ServerVersion},
@@ -117,6 +118,14 @@ pub enum Problem {
         /// The label of the other.
         second: String,
     },
+    /// The server would not accept an object.
+    #[error("{provider}: the server would not accept {refusal}")]
+    Refused {
+        /// The provider's label, or `cert-manager`.
+        provider: String,
+        /// What, and why not.
+        refusal: Refusal,
+    },
     /// Nobody defines the kind of an object.
     #[error("{provider}: the server knows no kind {} in {}, as {object} needs", object.kind, object.api_version)]
     UnknownKind {
@@ -171,6 +180,9 @@ impl Problem {
                  --validate=false"
             ),
             Self::SharedDefinition { .. } => "install one of the two".to_owned(),
+            Self::Refused { .. } => "repair the release or the variables that it is rendered with, or use another \
+                                     version"
+                .to_owned(),
             Self::UnknownKind { object, .. } => format!("install what defines {} first", object.kind),
         })
     }
