@@ -18,7 +18,7 @@ use crate::{
     Kind, Kinds, ManagementCluster, ServerError, cert_manager,
     inventory::{self, Installed, Inventory},
     release::{Prepared, ReleaseError, Releases},
-    server_version::ServerVersion,
+    server_version::{MINIMUM, ServerVersion},
 };
 
 /// The definition by which core says what it speaks.
@@ -56,9 +56,30 @@ pub enum PlanError {
     /// The server refused something, or could not be reached.
     #[error(transparent)]
     Server(#[from] ServerError),
+    /// The management cluster is too old.
+    #[error(
+        "the server runs Kubernetes {found}, but a management cluster must run v{}.{} or later; nothing was changed",
+        MINIMUM.0,
+        MINIMUM.1
+    )]
+    ServerTooOld {
+        /// What it runs.
+        found: ServerVersion,
+    },
     /// What is asked for makes no sense.
     #[error(transparent)]
     Queue(#[from] QueueError),
+}
+
+impl PlanError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Server(error) => error.hint(),
+            Self::ServerTooOld { .. } => Some("upgrade it, or choose another by --kubeconfig".to_owned()),
+            Self::Queue(error) => Some(error.hint()),
+        }
+    }
 }
 
 /// Plans an installation: everything is fetched, rendered and checked, and nothing is written.
@@ -69,14 +90,13 @@ pub async fn plan(
     request: &Request,
 ) -> Result<Plan, PlanError> {
     let version = ServerVersion::read(cluster).await?;
+    if version.is_too_old() {
+        return Err(PlanError::ServerTooOld { found: version });
+    }
     let (inventory, known, definitions) =
         futures::try_join!(Inventory::read(cluster), cluster.kinds(), read_definitions(cluster))?;
     let is_first = inventory.core().is_none();
-    let mut problems = Vec::new();
-    if version.is_too_old() {
-        problems.push(Problem::ServerTooOld { found: version });
-    }
-    problems.extend(unknown_inventory(known));
+    let mut problems = Vec::from_iter(unknown_inventory(known));
 
     let asked = queue::asked(&request.providers, is_first)?;
     let Fetched { queue, present, failures } = fetch(releases, request, &asked, &inventory).await;

@@ -7,7 +7,6 @@ use crate::{
     dry_run::Refusal,
     inventory::Installed,
     release::ReleaseError,
-    server_version::{MINIMUM, ServerVersion},
 };
 
 /// Keeps a definition from being checked for its name.
@@ -16,16 +15,6 @@ pub const SKIP_NAME_CHECK: &str = "clusterctl.cluster.x-k8s.io/skip-crd-name-pre
 /// What stands in the way of an installation.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
-    /// The management cluster is too old.
-    #[error(
-        "the server runs Kubernetes {found}, but a management cluster must run at least v{}.{}",
-        MINIMUM.0,
-        MINIMUM.1
-    )]
-    ServerTooOld {
-        /// What it runs.
-        found: ServerVersion,
-    },
     /// A release cannot be had or used.
     #[error("{provider}: {error}")]
     Release {
@@ -141,17 +130,13 @@ impl Problem {
     pub fn can_be_ignored(&self) -> bool {
         !matches!(
             self,
-            Self::ServerTooOld { .. }
-                | Self::Release { .. }
-                | Self::InventoryVersion { .. }
-                | Self::UnknownKind { .. }
+            Self::Release { .. } | Self::InventoryVersion { .. } | Self::UnknownKind { .. }
         )
     }
 
     /// What to do about it; for releases the caller knows more.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::ServerTooOld { .. } => "upgrade it, or choose another by --kubeconfig".to_owned(),
             Self::Release { .. } => return None,
             Self::InventoryVersion { .. } => "another tool keeps it: use that one here".to_owned(),
             Self::OtherVersion { installed, version } => format!(

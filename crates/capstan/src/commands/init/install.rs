@@ -5,7 +5,7 @@ use std::time::Duration;
 use capstan_lifecycle::{
     ManagementCluster,
     cert_manager::Action,
-    install::{self, Event, InstallError, Plan, PlanError, Problem, queue::Request, wait},
+    install::{self, Event, InstallError, Plan, Problem, queue::Request, wait},
 };
 
 use crate::{
@@ -87,10 +87,7 @@ async fn make_plan(
     let tell = |oddity: capstan_lifecycle::release::Oddity<'_>| session.tell(oddity);
     session.printer.step("fetching providers");
     let plan = install::plan(cluster, &session.releases(&tell), &cert_manager, &request).await;
-    plan.map_err(|error| match error {
-        PlanError::Server(error) => error.into(),
-        PlanError::Queue(error) => CommandError::plain(error.to_string()).hint(error.hint()),
-    })
+    plan.map_err(|error| CommandError::plain(error.to_string()).hint_if(error.hint()))
 }
 
 /// Shows what would be done; problems are an error all the same.
