@@ -3,6 +3,7 @@
 mod cli;
 mod commands;
 mod complete;
+mod difference;
 mod error;
 mod logging;
 mod management;
@@ -10,6 +11,7 @@ mod output;
 mod plugins;
 mod printer;
 mod program;
+mod progress;
 mod session;
 mod version_check;
 
