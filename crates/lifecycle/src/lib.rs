@@ -4,6 +4,7 @@
 //! clock by itself: callers hand in a client, the configuration, and somebody to tell about progress.
 
 pub mod apply;
+pub mod describe;
 mod error;
 pub mod inventory;
 mod kinds;
