@@ -6,6 +6,7 @@
 pub mod adoption;
 pub mod apply;
 pub mod cert_manager;
+pub mod describe;
 pub mod diff;
 pub mod dry_run;
 mod error;

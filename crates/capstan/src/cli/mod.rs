@@ -4,6 +4,7 @@ pub(crate) mod cobra;
 pub(crate) mod completion;
 pub(crate) mod config;
 mod convert;
+pub(crate) mod describe;
 pub(crate) mod generate;
 pub(crate) mod init;
 pub(crate) mod lint;
@@ -14,7 +15,10 @@ use std::{path::PathBuf, time::Duration};
 use capstan_runtime::options::{ManagerOptions, parse_duration};
 use clap::{ArgAction, ArgGroup, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
-use self::{completion::CompletionArgs, config::ConfigArgs, generate::GenerateArgs, init::InitArgs};
+use self::{
+    completion::CompletionArgs, config::ConfigArgs, describe::DescribeArgs, generate::GenerateArgs,
+    init::InitArgs,
+};
 use crate::program;
 
 pub(crate) use self::convert::ConvertArgs;
@@ -74,6 +78,9 @@ pub(crate) enum Command {
     /// is fetched and checked before anything is written; an installation that was interrupted is completed by the
     /// same command.
     Init(Box<InitArgs>),
+
+    /// Show what belongs to a workload cluster, and in which state it is
+    Describe(DescribeArgs),
 
     /// Start a local control plane and watch a Cluster become Provisioned on it
     ///

@@ -5,6 +5,7 @@ mod config;
 mod conformance;
 mod convert;
 mod crds;
+mod describe;
 pub(crate) mod generate;
 mod init;
 mod lint;
@@ -25,6 +26,7 @@ pub(crate) async fn run(cli: Cli, printer: Printer) -> Result<(), CommandError> 
         Command::Generate(args) => generate::run(args, globals, printer).await,
         Command::Config(args) => config::run(args, globals, printer).await,
         Command::Init(args) => init::run(*args, globals, printer).await,
+        Command::Describe(args) => describe::run(args, printer).await,
         Command::Completion(args) => completion::run(&args, printer),
         Command::Quickstart(args) => quickstart::run(args, printer).await,
         Command::Manager(args) => manager::run(*args).await,
