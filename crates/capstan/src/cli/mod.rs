@@ -5,6 +5,7 @@ pub(crate) mod completion;
 pub(crate) mod config;
 mod convert;
 pub(crate) mod delete;
+pub(crate) mod describe;
 pub(crate) mod generate;
 pub(crate) mod init;
 pub(crate) mod lint;
@@ -16,8 +17,8 @@ use capstan_runtime::options::{ManagerOptions, parse_duration};
 use clap::{ArgAction, ArgGroup, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use self::{
-    completion::CompletionArgs, config::ConfigArgs, delete::DeleteArgs, generate::GenerateArgs,
-    init::InitArgs,
+    completion::CompletionArgs, config::ConfigArgs, delete::DeleteArgs, describe::DescribeArgs,
+    generate::GenerateArgs, init::InitArgs,
 };
 use crate::program;
 
@@ -72,8 +73,15 @@ pub(crate) enum Command {
     /// Look at the configuration: providers and where their releases are
     Config(ConfigArgs),
 
-    /// Prepare an installation of providers
-    Init(InitArgs),
+    /// Install providers into a management cluster
+    ///
+    /// The first time core, the kubeadm providers and cert-manager are installed with what is asked for. Everything
+    /// is fetched and checked before anything is written; an installation that was interrupted is completed by the
+    /// same command.
+    Init(Box<InitArgs>),
+
+    /// Show what belongs to a workload cluster, and in which state it is
+    Describe(DescribeArgs),
 
     /// Delete providers from a management cluster
     ///

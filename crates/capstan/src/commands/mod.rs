@@ -6,6 +6,7 @@ mod conformance;
 mod convert;
 mod crds;
 mod delete;
+mod describe;
 pub(crate) mod generate;
 mod init;
 mod lint;
@@ -25,7 +26,8 @@ pub(crate) async fn run(cli: Cli, printer: Printer) -> Result<(), CommandError> 
     match cli.command {
         Command::Generate(args) => generate::run(args, globals, printer).await,
         Command::Config(args) => config::run(args, globals, printer).await,
-        Command::Init(args) => init::run(args, globals, printer).await,
+        Command::Init(args) => init::run(*args, globals, printer).await,
+        Command::Describe(args) => describe::run(args, printer).await,
         Command::Delete(args) => delete::run(*args, printer).await,
         Command::Completion(args) => completion::run(&args, printer),
         Command::Quickstart(args) => quickstart::run(args, printer).await,

@@ -354,7 +354,8 @@ async fn what_instances_share_outlives_them() {
     estate.apply(&acme.rendered(old)).await;
     inventory::record(&estate.cluster(), &acme.entry()).await.unwrap();
 
-    assert_eq!(estate.run(&["delete", "-i", "acme"]).code, Some(0));
+    let told = estate.run(&["delete", "-i", "acme"]);
+    assert_eq!(told.code, Some(0), "{told:?}");
     let shared = names(&[
         SHARED[0],
         SHARED[1],

@@ -2,6 +2,7 @@
 
 mod delete;
 mod estate;
+mod killed;
 mod preview;
 #[path = "../stories/user.rs"]
 mod user;

@@ -6,6 +6,7 @@
 mod choice;
 mod doom;
 mod execute;
+mod search;
 mod usage;
 
 use capstan_api::provider::ProviderType;
@@ -19,7 +20,7 @@ pub use self::{
 use crate::{
     Kinds, ManagementCluster, ObjectRef, ServerError,
     inventory::{Installed, Inventory},
-    sweep::{Component, sweep},
+    sweep::Component,
 };
 
 /// Which providers are meant.
@@ -207,7 +208,7 @@ pub async fn plan(
 ) -> Result<Plan, DeleteError> {
     let inventory = Inventory::read(cluster).await?;
     choice::check(&inventory, selection)?;
-    let mut found = sweep(cluster, &choice::selector(selection)).await?;
+    let mut found = search::components(cluster, &choice::selector(selection)).await?;
     found.retain(|it| !doom::goes_with_another(it));
     let chosen = choice::choose(&inventory, selection, &found)?;
     let kinds = cluster.kinds().await?;

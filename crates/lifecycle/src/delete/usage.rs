@@ -6,6 +6,7 @@ use capstan_api::names::{CLUSTERCTL_GROUP, CORE_GROUP, label};
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::core::ObjectMeta;
 
+use super::search::look;
 use crate::{Kind, Kinds, ManagementCluster, ServerError};
 
 const AT_ONCE: usize = 16;
@@ -62,7 +63,7 @@ pub(crate) async fn find(
     let within = namespaces.iter().flat_map(|it| others.iter().map(move |kind| (*kind, Some(*it))));
     let looks = everywhere.chain(within).map(|(kind, namespace)| async move {
         let is_of_own_kind = namespace.is_none();
-        let found = look(cluster, kinds, kind, namespace).await?;
+        let found = look(cluster, kinds, kind, namespace, "").await?;
         Ok::<_, ServerError>(usage(kind, found, labels, is_of_own_kind))
     });
     let looks: Vec<Option<Usage>> = stream::iter(looks).buffer_unordered(AT_ONCE).try_collect().await?;
@@ -75,28 +76,6 @@ pub(crate) async fn find(
 fn is_of_cluster_api(group: &str) -> bool {
     let is_core = group == CORE_GROUP || group.strip_suffix(CORE_GROUP).is_some_and(|it| it.ends_with('.'));
     is_core && group != CLUSTERCTL_GROUP
-}
-
-/// The objects of a kind, or why they cannot be read.
-///
-/// Whoever converts objects between versions may be gone already; most likely one of the versions is the stored one.
-async fn look(
-    cluster: &ManagementCluster,
-    kinds: &Kinds,
-    kind: &Kind,
-    namespace: Option<&str>,
-) -> Result<Result<Vec<ObjectMeta>, String>, ServerError> {
-    let mut reason = String::new();
-    for version in kinds.versions(&kind.resource.group, &kind.resource.kind) {
-        match cluster.list_metadata(version, namespace, "").await {
-            Ok(found) => return Ok(Ok(found.into_iter().map(|it| it.metadata).collect())),
-            Err(error) if error.status().is_some_and(|it| it.message.contains("conversion webhook")) => {
-                reason = error.status().map(|it| it.message.clone()).unwrap_or_default();
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(Err(reason))
 }
 
 fn usage(
