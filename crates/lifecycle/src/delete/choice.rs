@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use capstan_api::names::label;
+use kube::core::ObjectMeta;
 
 use super::{DeleteError, Selection};
 use crate::{
@@ -56,6 +57,21 @@ pub(crate) fn selector(selection: &Selection) -> String {
             format!("{}=,{} in ({labels})", label::CLUSTERCTL, label::PROVIDER)
         }
     }
+}
+
+/// Whether a provider of that label is meant.
+pub(crate) fn is_meant(selection: &Selection, provider: &str) -> bool {
+    match selection {
+        Selection::All => true,
+        Selection::Named(asked) => asked.iter().any(|it| it.label() == provider),
+    }
+}
+
+/// Whether an object is a component of a provider that is meant.
+pub(crate) fn is_component(selection: &Selection, object: &ObjectMeta) -> bool {
+    let labels = object.labels.as_ref();
+    let value = |name: &str| labels.and_then(|it| it.get(name)).map(String::as_str);
+    value(label::CLUSTERCTL) == Some("") && value(label::PROVIDER).is_some_and(|it| is_meant(selection, it))
 }
 
 /// The providers that are meant, with what an installation or deletion left that was cut off.

@@ -206,7 +206,7 @@ impl Site<'_> {
 }
 
 /// Whether a component is a CustomResourceDefinition.
-pub(crate) fn is_definition(component: &Component) -> bool {
+fn is_definition(component: &Component) -> bool {
     wave(component) == Wave::Definitions
 }
 
@@ -216,8 +216,7 @@ fn is_entry(component: &Component) -> bool {
 
 /// Whether it is made from another object, bears its labels, and goes when that one does.
 pub(crate) fn goes_with_another(component: &Component) -> bool {
-    let is_owned = component.metadata.owner_references.as_ref().is_some_and(|it| !it.is_empty());
-    is_owned || component.id.group().is_empty() && component.id.kind == "Endpoints"
+    component.metadata.owner_references.as_ref().is_some_and(|it| !it.is_empty())
 }
 
 fn wave(component: &Component) -> Wave {
@@ -417,7 +416,6 @@ pub(crate) mod tests {
         assert!(!goes_with_another(&slice));
         slice.metadata.owner_references = Some(vec![Default::default()]);
         assert!(goes_with_another(&slice));
-        assert!(goes_with_another(&component("v1", "Endpoints", Some("n"), "s", LABEL)));
     }
 
     #[test]

@@ -11,14 +11,14 @@ mod usage;
 
 use capstan_api::provider::ProviderType;
 
-use self::choice::Chosen;
+use self::search::Survey;
 pub use self::{
     doom::{Doomed, Kept, Stage, WhyKept},
     execute::{Event, Tell},
     usage::Usage,
 };
 use crate::{
-    Kinds, ManagementCluster, ObjectRef, ServerError,
+    ManagementCluster, ObjectRef, ServerError,
     inventory::{Installed, Inventory},
     sweep::Component,
 };
@@ -92,6 +92,12 @@ impl Plan {
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.targets.iter().all(|it| it.doomed.is_empty())
+    }
+
+    /// The namespaces that go.
+    fn namespaces(&self) -> Vec<&str> {
+        let doomed = self.targets.iter().flat_map(|it| &it.doomed);
+        doomed.filter(|it| it.stage == Stage::Namespaces).map(|it| it.component.id.name.as_str()).collect()
     }
 
     /// Why it should not be carried out.
@@ -208,36 +214,18 @@ pub async fn plan(
 ) -> Result<Plan, DeleteError> {
     let inventory = Inventory::read(cluster).await?;
     choice::check(&inventory, selection)?;
-    let mut found = search::components(cluster, &choice::selector(selection)).await?;
+    let kinds = cluster.kinds().await?;
+    let Survey { components: mut found, readings } = search::survey(cluster, kinds, selection).await?;
     found.retain(|it| !doom::goes_with_another(it));
     let chosen = choice::choose(&inventory, selection, &found)?;
-    let kinds = cluster.kinds().await?;
     let services = doom::webhook_services(cluster, &found).await?;
     let site = doom::Site { inventory: &inventory, chosen: &chosen, kinds, services: &services, options };
     let targets: Vec<Target> = chosen.iter().map(|it| site.judge(it, &found)).collect();
-    let usages = if targets.iter().all(|it| it.doomed.is_empty()) {
-        Vec::new()
-    } else {
-        find_usages(cluster, kinds, &chosen, &targets, &found).await?
-    };
-    Ok(Plan { targets, usages, options })
-}
-
-async fn find_usages(
-    cluster: &ManagementCluster,
-    kinds: &Kinds,
-    chosen: &[Chosen],
-    targets: &[Target],
-    found: &[Component],
-) -> Result<Vec<Usage>, DeleteError> {
-    let own = |it: &Component| chosen.iter().any(|chosen| it.provider() == Some(chosen.label.as_str()));
-    let definitions: Vec<&str> =
-        found.iter().filter(|it| doom::is_definition(it) && own(it)).map(|it| it.id.name.as_str()).collect();
-    let doomed = targets.iter().flat_map(|it| &it.doomed);
-    let namespaces: Vec<&str> =
-        doomed.filter(|it| it.stage == Stage::Namespaces).map(|it| it.component.id.name.as_str()).collect();
-    let labels: Vec<&str> = chosen.iter().map(|it| it.label.as_str()).collect();
-    Ok(usage::find(cluster, kinds, &definitions, &namespaces, &labels).await?)
+    let mut plan = Plan { targets, usages: Vec::new(), options };
+    if !plan.is_empty() {
+        plan.usages = usage::find(cluster, kinds, selection, &readings, &plan.namespaces()).await?;
+    }
+    Ok(plan)
 }
 
 /// Carries a plan out.

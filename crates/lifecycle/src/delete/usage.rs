@@ -1,12 +1,15 @@
 //! Who still needs a provider: objects of its kinds, and what lives in its namespace.
 
-use std::{collections::BTreeSet, fmt};
+use std::fmt;
 
-use capstan_api::names::{CLUSTERCTL_GROUP, CORE_GROUP, label};
+use capstan_api::names::{CLUSTERCTL_GROUP, CORE_GROUP};
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::core::ObjectMeta;
 
-use super::search::look;
+use super::{
+    Selection, choice,
+    search::{Reading, look},
+};
 use crate::{Kind, Kinds, ManagementCluster, ServerError};
 
 const AT_ONCE: usize = 16;
@@ -43,31 +46,33 @@ impl fmt::Display for Usage {
     }
 }
 
-/// Looks for objects of kinds that are defined by certain definitions, and for objects of Cluster API in certain
-/// namespaces. Components of the providers with certain labels do not count.
+/// Who needs providers: the objects of their kinds, and whatever of Cluster API is in namespaces that go with them.
+/// Components of the providers themselves do not count.
 pub(crate) async fn find(
     cluster: &ManagementCluster,
     kinds: &Kinds,
-    definitions: &[&str],
+    selection: &Selection,
+    readings: &[Reading<'_>],
     namespaces: &[&str],
-    labels: &[&str],
 ) -> Result<Vec<Usage>, ServerError> {
-    let own: Vec<&Kind> = definitions.iter().filter_map(|it| kinds.defined_by(it)).collect();
-    let own_names: BTreeSet<_> = own.iter().map(|it| (&it.resource.group, &it.resource.kind)).collect();
-    let others = kinds.preferred().filter(|it| {
-        let is_own = own_names.contains(&(&it.resource.group, &it.resource.kind));
-        it.is_namespaced && it.is_managed && !is_own && is_of_cluster_api(&it.resource.group)
+    let is_read = |kind: &Kind| {
+        let names = |it: &Kind| (it.resource.group.clone(), it.resource.kind.clone());
+        readings.iter().any(|it| names(it.kind) == names(kind))
+    };
+    let others: Vec<&Kind> = kinds
+        .preferred()
+        .filter(|it| {
+            it.is_namespaced && it.is_managed && is_of_cluster_api(&it.resource.group) && !is_read(it)
+        })
+        .collect();
+    let places = namespaces.iter().flat_map(|it| others.iter().map(move |kind| (*kind, *it)));
+    let looks = places.map(|(kind, namespace)| async move {
+        let objects = look(cluster, kinds, kind, Some(namespace), "").await?;
+        Ok::<_, ServerError>(usage(kind, &objects, selection, false))
     });
-    let others: Vec<&Kind> = others.collect();
-    let everywhere = own.iter().map(|kind| (*kind, None));
-    let within = namespaces.iter().flat_map(|it| others.iter().map(move |kind| (*kind, Some(*it))));
-    let looks = everywhere.chain(within).map(|(kind, namespace)| async move {
-        let is_of_own_kind = namespace.is_none();
-        let found = look(cluster, kinds, kind, namespace, "").await?;
-        Ok::<_, ServerError>(usage(kind, found, labels, is_of_own_kind))
-    });
-    let looks: Vec<Option<Usage>> = stream::iter(looks).buffer_unordered(AT_ONCE).try_collect().await?;
-    let mut usages: Vec<Usage> = looks.into_iter().flatten().collect();
+    let within: Vec<Option<Usage>> = stream::iter(looks).buffer_unordered(AT_ONCE).try_collect().await?;
+    let own = readings.iter().map(|it| usage(it.kind, &it.objects, selection, true));
+    let mut usages: Vec<Usage> = own.chain(within).flatten().collect();
     usages.sort();
     Ok(usages)
 }
@@ -80,17 +85,16 @@ fn is_of_cluster_api(group: &str) -> bool {
 
 fn usage(
     kind: &Kind,
-    found: Result<Vec<ObjectMeta>, String>,
-    labels: &[&str],
+    found: &Result<Vec<ObjectMeta>, String>,
+    selection: &Selection,
     is_of_own_kind: bool,
 ) -> Option<Usage> {
-    let is_component = |it: &ObjectMeta| {
-        let value = |name: &str| Some(it.labels.as_ref()?.get(name)?.as_str());
-        value(label::CLUSTERCTL).is_some() && value(label::PROVIDER).is_some_and(|it| labels.contains(&it))
-    };
     let (mut names, unreadable): (Vec<String>, _) = match found {
-        Ok(found) => (found.iter().filter(|it| !is_component(it)).map(name_of).collect(), None),
-        Err(reason) => (Vec::new(), Some(reason)),
+        Ok(found) => {
+            let others = found.iter().filter(|it| !choice::is_component(selection, it));
+            (others.map(name_of).collect(), None)
+        }
+        Err(reason) => (Vec::new(), Some(reason.clone())),
     };
     names.sort();
     let count = names.len();
@@ -112,7 +116,12 @@ fn name_of(object: &ObjectMeta) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::doom::tests::component, *};
+    use capstan_api::{names::label, provider::ProviderType};
+
+    use super::{
+        super::{Asked, doom::tests::component},
+        *,
+    };
 
     fn object(name: &str, provider: Option<&str>) -> ObjectMeta {
         let labels = provider.map(|it| {
@@ -127,12 +136,14 @@ mod tests {
     #[test]
     fn the_first_objects_are_named_and_all_are_counted() {
         let kind = component("example.com/v1", "Acme", Some("n"), "", "").kind;
-        let text = |found| usage(&kind, found, &["p"], true).map(|it| it.to_string());
+        let (kind_of_provider, name) = (ProviderType::Infrastructure, "acme".to_owned());
+        let selection = Selection::Named(vec![Asked { kind: kind_of_provider, name, version: None }]);
+        let text = |found| usage(&kind, &found, &selection, true).map(|it| it.to_string());
         assert_eq!(text(Ok(vec![])), None);
         assert_eq!(text(Ok(vec![object("b", None), object("a", None)])).unwrap(), "Acme n/a, n/b");
         // What the provider brought along is not somebody's.
-        assert_eq!(text(Ok(vec![object("b", Some("p"))])), None);
-        assert_eq!(text(Ok(vec![object("b", Some("other"))])).unwrap(), "Acme n/b");
+        assert_eq!(text(Ok(vec![object("b", Some("infrastructure-acme"))])), None);
+        assert_eq!(text(Ok(vec![object("b", Some("infrastructure-other"))])).unwrap(), "Acme n/b");
         let many = (0..12).map(|it| object(&format!("{it:02}"), None)).collect();
         let many = text(Ok(many)).unwrap();
         assert!(many.ends_with("n/09 and 2 more") && many.starts_with("Acme n/00, n/01"), "{many}");
