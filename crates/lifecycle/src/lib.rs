@@ -4,12 +4,16 @@
 //! clock by itself: callers hand in a client, the configuration, and somebody to tell about progress.
 
 pub mod apply;
+pub mod clusters;
 mod error;
+pub mod explain;
 pub mod inventory;
 mod kinds;
+pub mod kubeconfig;
 mod management;
 mod object;
 pub mod release;
+pub mod rollout;
 
 pub use error::ServerError;
 pub use kinds::{Kind, Kinds};

@@ -1,10 +1,13 @@
 //! The command line: every flag in one place.
 
+pub(crate) mod alpha;
 pub(crate) mod cobra;
 pub(crate) mod completion;
 pub(crate) mod config;
 mod convert;
+pub(crate) mod explain;
 pub(crate) mod generate;
+pub(crate) mod get;
 pub(crate) mod init;
 pub(crate) mod lint;
 
@@ -13,7 +16,10 @@ use std::{path::PathBuf, time::Duration};
 use capstan_runtime::options::{ManagerOptions, parse_duration};
 use clap::{ArgAction, ArgGroup, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
-use self::{completion::CompletionArgs, config::ConfigArgs, generate::GenerateArgs, init::InitArgs};
+use self::{
+    alpha::AlphaArgs, completion::CompletionArgs, config::ConfigArgs, explain::ExplainArgs,
+    generate::GenerateArgs, get::GetArgs, init::InitArgs,
+};
 use crate::program;
 
 pub(crate) use self::convert::ConvertArgs;
@@ -69,6 +75,15 @@ pub(crate) enum Command {
 
     /// Prepare an installation of providers
     Init(InitArgs),
+
+    /// Print what a management cluster knows: kubeconfigs of workload clusters, Clusters
+    Get(GetArgs),
+
+    /// Say why something is not as it should be, and what to do
+    Explain(ExplainArgs),
+
+    /// Try what may change: rollouts of machines
+    Alpha(AlphaArgs),
 
     /// Start a local control plane and watch a Cluster become Provisioned on it
     ///
