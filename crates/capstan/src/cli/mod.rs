@@ -1,11 +1,14 @@
 //! The command line: every flag in one place.
 
+pub(crate) mod alpha;
 pub(crate) mod cobra;
 pub(crate) mod completion;
 pub(crate) mod config;
 mod convert;
 pub(crate) mod describe;
+pub(crate) mod explain;
 pub(crate) mod generate;
+pub(crate) mod get;
 pub(crate) mod init;
 pub(crate) mod lint;
 pub(crate) mod preview;
@@ -16,8 +19,8 @@ use capstan_runtime::options::{ManagerOptions, parse_duration};
 use clap::{ArgAction, ArgGroup, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use self::{
-    completion::CompletionArgs, config::ConfigArgs, describe::DescribeArgs, generate::GenerateArgs,
-    init::InitArgs,
+    alpha::AlphaArgs, completion::CompletionArgs, config::ConfigArgs, describe::DescribeArgs,
+    explain::ExplainArgs, generate::GenerateArgs, get::GetArgs, init::InitArgs,
 };
 use crate::program;
 
@@ -81,6 +84,15 @@ pub(crate) enum Command {
 
     /// Show what belongs to a workload cluster, and in which state it is
     Describe(DescribeArgs),
+
+    /// Print what a management cluster knows: kubeconfigs of workload clusters, Clusters
+    Get(GetArgs),
+
+    /// Say why something is not as it should be, and what to do
+    Explain(ExplainArgs),
+
+    /// Try what may change: rollouts of machines
+    Alpha(AlphaArgs),
 
     /// Start a local control plane and watch a Cluster become Provisioned on it
     ///
