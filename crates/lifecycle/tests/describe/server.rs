@@ -4,7 +4,7 @@ use capstan_api::contract::ContractVersion;
 use capstan_lifecycle::describe::{Found, Listing, Options, Reference, Snapshot, Style, Unreadable, Why};
 use serde_json::Value;
 
-use crate::{objects::CLUSTER, states::State};
+use super::{objects::CLUSTER, states::State};
 
 /// The flags of a state.
 pub(crate) fn options(state: &State) -> Options {
@@ -21,7 +21,7 @@ pub(crate) fn options(state: &State) -> Options {
             "--echo" => options.echo = true,
             "--grouping=false" => options.grouping = false,
             "--v1beta2=false" => options.style = Style::Legacy,
-            unknown => panic!("{unknown} is no flag"),
+            unknown => unreachable!("{unknown} is no flag"),
         }
     }
     options
@@ -93,7 +93,11 @@ fn follow(state: &State, reference: &Reference) -> Found {
     }
     let unreadable = |why, message: &str| Found::Unreadable(Unreadable { why, message: message.to_owned() });
     if reference.kind.starts_with("UnheardOf") {
-        return unreadable(Why::NoSuchKind, "it is referred to, but its kind is not installed");
+        let message = format!(
+            "it is referred to, but no kind {} of group {} is installed",
+            reference.kind, reference.group
+        );
+        return unreadable(Why::NoSuchKind, &message);
     }
     match state.objects.iter().find(|it| reference.leads_to(it)) {
         Some(object) => {
