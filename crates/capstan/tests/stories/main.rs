@@ -11,6 +11,7 @@ mod connection;
 mod contention;
 mod contract;
 mod deletion;
+mod describe;
 mod disturbance;
 mod fault_matrix;
 mod handshake;
