@@ -19,7 +19,8 @@ const AT_ONCE: usize = 16;
 
 /// Makes clusterctl's fields of objects ours. What changes meanwhile is left as it is.
 pub async fn adopt(cluster: &ManagementCluster, objects: &[Component]) -> Result<(), ServerError> {
-    let changes = objects.iter().filter_map(|it| Some((it, adopted(it.metadata.managed_fields.as_deref()?)?)));
+    let changes =
+        objects.iter().filter_map(|it| Some((it, adopted(it.metadata.managed_fields.as_deref()?)?)));
     stream::iter(changes.map(|(object, fields)| write(cluster, object, fields)))
         .buffer_unordered(AT_ONCE)
         .try_collect()

@@ -15,6 +15,7 @@ mod kinds;
 mod management;
 mod object;
 pub mod release;
+mod served;
 pub mod server_version;
 pub mod sweep;
 
