@@ -1,10 +1,14 @@
 //! The command line: every flag in one place.
 
+pub(crate) mod alpha;
 pub(crate) mod cobra;
 pub(crate) mod completion;
 pub(crate) mod config;
 mod convert;
+pub(crate) mod describe;
+pub(crate) mod explain;
 pub(crate) mod generate;
+pub(crate) mod get;
 pub(crate) mod init;
 pub(crate) mod lint;
 pub(crate) mod preview;
@@ -14,7 +18,10 @@ use std::{path::PathBuf, time::Duration};
 use capstan_runtime::options::{ManagerOptions, parse_duration};
 use clap::{ArgAction, ArgGroup, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
-use self::{completion::CompletionArgs, config::ConfigArgs, generate::GenerateArgs, init::InitArgs};
+use self::{
+    alpha::AlphaArgs, completion::CompletionArgs, config::ConfigArgs, describe::DescribeArgs,
+    explain::ExplainArgs, generate::GenerateArgs, get::GetArgs, init::InitArgs,
+};
 use crate::program;
 
 pub(crate) use self::convert::ConvertArgs;
@@ -74,6 +81,18 @@ pub(crate) enum Command {
     /// is fetched and checked before anything is written; an installation that was interrupted is completed by the
     /// same command.
     Init(Box<InitArgs>),
+
+    /// Show what belongs to a workload cluster, and in which state it is
+    Describe(DescribeArgs),
+
+    /// Print what a management cluster knows: kubeconfigs of workload clusters, Clusters
+    Get(GetArgs),
+
+    /// Say why something is not as it should be, and what to do
+    Explain(ExplainArgs),
+
+    /// Try what may change: rollouts of machines
+    Alpha(AlphaArgs),
 
     /// Start a local control plane and watch a Cluster become Provisioned on it
     ///

@@ -232,10 +232,10 @@ async fn while_something_is_wrong_nothing_is_written() {
     });
     estate.publish_with(&broken, &components);
     let all = [
-        "3 problems were found; nothing was changed",
+        "4 problems were found; nothing was changed",
         "must be called acmeclusters.infrastructure.cluster.x-k8s.io",
         "the server knows no kind Nothing in nowhere.io/v1",
-        "would not accept",
+        "would not accept Service acme-system/acme-webhook-service",
     ];
     guarded.run_in_vain(ACME).await.fails(&all);
     guarded.run_in_vain(&["init", "-i", "acme", "--validate=false"]).await.fails(&["no kind Nothing"]);

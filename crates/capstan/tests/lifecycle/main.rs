@@ -3,5 +3,6 @@
 
 mod estate;
 mod init;
+mod killed;
 #[path = "../stories/user.rs"]
 mod user;

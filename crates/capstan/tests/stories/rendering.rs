@@ -403,3 +403,23 @@ fn a_group_of_commands_alone_shows_what_is_in_it() {
         assert!(help.contains("Commands:"), "{help}");
     }
 }
+
+#[test]
+fn passwords_in_addresses_are_not_shown() {
+    let user = User::new();
+    let url = "https://me:s3cret@example.com/releases/v1.0.0/infrastructure-components.yaml?sig=s3cret";
+    user.configure(&json!({"providers": [{"name": "acme", "type": "InfrastructureProvider", "url": url}]}));
+    for format in ["text", "json", "yaml"] {
+        let text = user.run(&["config", "repositories", "-o", format]).data();
+        assert!(text.contains("example.com/releases/v1.0.0/") && !text.contains("s3cret"), "{text}");
+    }
+}
+
+#[test]
+fn credentials_that_cannot_be_read_are_told_of() {
+    let user = User::of_acme();
+    fs::create_dir_all(user.home.join(".docker/config.json")).unwrap();
+    let told = user.run(&["generate", "provider", "-i", "acme"]);
+    assert_eq!(told.code, Some(0), "{told:?}");
+    assert_eq!(told.err.matches("are not used").count(), 1, "{told:?}");
+}
