@@ -2,14 +2,16 @@
 
 use std::{collections::BTreeMap, process::Stdio};
 
-use capstan_testkit::{gate::Gate, wait::LIMIT};
+use capstan_api::provider::ProviderType;
+use capstan_lifecycle::inventory::{self, Inventory};
+use capstan_testkit::gate::Gate;
 use k8s_openapi::{
-    api::core::v1::{ConfigMap, Pod},
+    api::core::v1::{ConfigMap, Pod, Service, ServiceAccount},
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{
     Api, ResourceExt,
-    api::{ListParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
 use tokio::{
@@ -61,25 +63,9 @@ impl Guarded {
         told
     }
 
-    /// Kills the binary when a request has been carried out; false if it ended before that.
-    async fn kill_at(&self, request: usize, arguments: &[&str]) -> bool {
-        self.gate.count_from_now(Some(request));
-        let mut child = self.command(arguments).spawn().unwrap();
-        tokio::select! {
-            () = self.gate.stopped() => {
-                child.kill().await.unwrap();
-                true
-            }
-            status = child.wait() => {
-                assert!(status.unwrap().success());
-                false
-            }
-        }
-    }
-
     /// The entries of the inventory, as `label version`.
     async fn inventory(&self) -> Vec<String> {
-        let inventory = capstan_lifecycle::inventory::Inventory::read(&self.estate.cluster()).await.unwrap();
+        let inventory = Inventory::read(&self.estate.cluster()).await.unwrap();
         inventory.providers.iter().map(|it| format!("{} {}", it.label(), it.version)).collect()
     }
 }
@@ -148,6 +134,7 @@ async fn the_first_time_everything_is_installed_and_the_second_time_nothing_is_w
     guarded.run_in_vain(&elsewhere).await.fails(&["a second instance in namespace elsewhere"]);
 
     waiting(&guarded).await;
+    half_installed(&guarded).await;
     types(&guarded).await;
 }
 
@@ -353,43 +340,27 @@ async fn answer_version(listener: TcpListener, version: &str) {
     }
 }
 
-/// How many requests pass between two interruptions.
-const STRIDE: usize = 9;
-
-#[tokio::test]
-async fn whoever_is_interrupted_does_the_same_again_and_ends_in_the_same_state() {
-    let undisturbed = {
-        let guarded = Guarded::new().await;
-        guarded.run(ACME).await.data();
-        let labelled = guarded.estate.labelled().await;
-        without_addresses(labelled)
-    };
-    let guarded = Guarded::new().await;
-    let mut request = 1;
-    let interruptions = tokio::time::timeout(LIMIT * 10, async {
-        while guarded.kill_at(request, ACME).await {
-            request += STRIDE;
-        }
-        request / STRIDE
-    });
-    let interruptions = interruptions.await.expect("it ends");
-    assert!(interruptions > 10, "only {interruptions} interruptions");
-    assert_eq!(without_addresses(guarded.estate.labelled().await), undisturbed);
-    assert!(guarded.run_in_vain(ACME).await.err.contains("nothing to do"));
-
-    // What somebody took away halfway is put back, and strangers' objects stay.
-    let maps: Api<ConfigMap> = Api::namespaced(guarded.estate.client.clone(), "acme-system");
+/// A provider that is there in part is completed, and what strangers put beside it stays.
+async fn half_installed(guarded: &Guarded) {
+    let before = without_addresses(guarded.estate.labelled().await);
+    let client = &guarded.estate.client;
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "acme-system");
     let map: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "mine"}})).unwrap();
     maps.create(&PostParams::default(), &map).await.unwrap();
     let cluster = guarded.estate.cluster();
-    let inventory = capstan_lifecycle::inventory::Inventory::read(&cluster).await.unwrap();
-    let acme = inventory.providers.iter().find(|it| it.name == "acme").unwrap();
-    capstan_lifecycle::inventory::forget(&cluster, acme).await.unwrap();
-    let services: Api<k8s_openapi::api::core::v1::Service> =
-        Api::namespaced(guarded.estate.client.clone(), "acme-system");
-    services.delete("acme-webhook-service", &kube::api::DeleteParams::default()).await.unwrap();
-    guarded.run(ACME).await.data();
-    assert_eq!(without_addresses(guarded.estate.labelled().await), undisturbed);
+    let inventory = Inventory::read(&cluster).await.unwrap();
+    inventory::forget(&cluster, inventory.instances(ProviderType::Infrastructure, "acme").next().unwrap())
+        .await
+        .unwrap();
+    let services: Api<Service> = Api::namespaced(client.clone(), "acme-system");
+    services.delete("acme-webhook-service", &DeleteParams::default()).await.unwrap();
+    // The same for cert-manager.
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), "cert-manager");
+    accounts.delete("cert-manager", &DeleteParams::default()).await.unwrap();
+    let told = guarded.run(&["init", "-i", "acme:v1.0.0"]).await;
+    assert_eq!(told.code, Some(0), "{}", told.err);
+    assert!(told.err.contains("completing cert-manager v1.2.3"), "{}", told.err);
+    assert_eq!(without_addresses(guarded.estate.labelled().await), before);
     maps.get("mine").await.unwrap();
 }
 
