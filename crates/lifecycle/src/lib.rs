@@ -20,6 +20,7 @@ mod management;
 mod object;
 pub mod release;
 pub mod rollout;
+mod served;
 pub mod server_version;
 pub mod sweep;
 

@@ -1,6 +1,8 @@
 //! The life of a management cluster, told through the binary on control planes of its own: init, upgrade, delete.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a panic is how a test fails")]
 
 mod estate;
+mod init;
 mod killed;
 #[path = "../stories/user.rs"]
 mod user;
