@@ -7,6 +7,7 @@ pub mod adoption;
 pub mod apply;
 pub mod cert_manager;
 pub mod clusters;
+pub mod delete;
 pub mod describe;
 pub mod diff;
 pub mod dry_run;

@@ -5,6 +5,7 @@ pub(crate) mod cobra;
 pub(crate) mod completion;
 pub(crate) mod config;
 mod convert;
+pub(crate) mod delete;
 pub(crate) mod describe;
 pub(crate) mod explain;
 pub(crate) mod generate;
@@ -19,8 +20,8 @@ use capstan_runtime::options::{ManagerOptions, parse_duration};
 use clap::{ArgAction, ArgGroup, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use self::{
-    alpha::AlphaArgs, completion::CompletionArgs, config::ConfigArgs, describe::DescribeArgs,
-    explain::ExplainArgs, generate::GenerateArgs, get::GetArgs, init::InitArgs,
+    alpha::AlphaArgs, completion::CompletionArgs, config::ConfigArgs, delete::DeleteArgs,
+    describe::DescribeArgs, explain::ExplainArgs, generate::GenerateArgs, get::GetArgs, init::InitArgs,
 };
 use crate::program;
 
@@ -93,6 +94,13 @@ pub(crate) enum Command {
 
     /// Try what may change: rollouts of machines
     Alpha(AlphaArgs),
+
+    /// Delete providers from a management cluster
+    ///
+    /// CustomResourceDefinitions and namespaces stay unless they are asked for. Providers that still look after objects
+    /// are not deleted.
+    #[command(after_help = delete::EXAMPLES)]
+    Delete(Box<DeleteArgs>),
 
     /// Start a local control plane and watch a Cluster become Provisioned on it
     ///

@@ -6,6 +6,7 @@ mod config;
 mod conformance;
 mod convert;
 mod crds;
+mod delete;
 mod describe;
 mod explain;
 pub(crate) mod generate;
@@ -33,6 +34,7 @@ pub(crate) async fn run(cli: Cli, printer: Printer) -> Result<(), CommandError> 
         Command::Get(args) => get::run(args, printer).await,
         Command::Explain(args) => explain::run(args, printer).await,
         Command::Alpha(args) => alpha::run(args, globals, printer).await,
+        Command::Delete(args) => delete::run(*args, printer).await,
         Command::Completion(args) => completion::run(&args, printer),
         Command::Quickstart(args) => quickstart::run(args, printer).await,
         Command::Manager(args) => manager::run(*args).await,

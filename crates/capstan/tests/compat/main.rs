@@ -6,6 +6,7 @@
 mod clusterctl;
 mod conformance;
 mod convert;
+mod delete;
 mod describe;
 mod kubeadm;
 mod local;
