@@ -83,6 +83,26 @@ impl Inventory {
 
 /// Writes an entry, over an older one of the same instance.
 pub async fn record(cluster: &ManagementCluster, provider: &Installed) -> Result<(), ServerError> {
+    write(cluster, provider, &entry(provider)).await
+}
+
+/// Writes an entry with what else is to be said in it.
+pub(crate) async fn write(
+    cluster: &ManagementCluster,
+    provider: &Installed,
+    entry: &Value,
+) -> Result<(), ServerError> {
+    let label = provider.label();
+    let params = PatchParams::apply(FIELD_MANAGER).force();
+    entries(cluster, &provider.namespace)
+        .patch(&label, &params, &Patch::Apply(entry))
+        .await
+        .map_err(|error| cluster.failed(format!("record provider {label} in the inventory"), error))?;
+    Ok(())
+}
+
+/// The object that stands for a provider.
+pub(crate) fn entry(provider: &Installed) -> Value {
     let label = provider.label();
     let mut entry = json!({
         "apiVersion": format!("{CLUSTERCTL_GROUP}/{VERSION}"),
@@ -103,12 +123,7 @@ pub async fn record(cluster: &ManagementCluster, provider: &Installed) -> Result
     if let Some(namespace) = &provider.watched_namespace {
         entry["watchedNamespace"] = json!(namespace);
     }
-    let params = PatchParams::apply(FIELD_MANAGER).force();
-    entries(cluster, &provider.namespace)
-        .patch(&label, &params, &Patch::Apply(&entry))
-        .await
-        .map_err(|error| cluster.failed(format!("record provider {label} in the inventory"), error))?;
-    Ok(())
+    entry
 }
 
 /// Takes an entry out; nothing happens if it is gone already.
@@ -178,7 +193,8 @@ pub fn definition() -> Value {
     })
 }
 
-fn kind() -> Kind {
+/// The kind of the entries.
+pub(crate) fn kind() -> Kind {
     let gvk = GroupVersionKind::gvk(CLUSTERCTL_GROUP, VERSION, KIND);
     Kind { resource: ApiResource::from_gvk(&gvk), is_namespaced: true, is_managed: true, is_preferred: true }
 }
@@ -187,7 +203,8 @@ fn entries(cluster: &ManagementCluster, namespace: &str) -> Api<DynamicObject> {
     cluster.objects(&kind(), Some(namespace))
 }
 
-fn installed(namespace: &str, entry: &Value) -> Option<Installed> {
+/// The provider that an entry stands for.
+pub(crate) fn installed(namespace: &str, entry: &Value) -> Option<Installed> {
     let text = |field: &str| entry[field].as_str().map(str::to_owned);
     Some(Installed {
         namespace: namespace.to_owned(),

@@ -11,6 +11,7 @@ mod management;
 mod object;
 pub mod release;
 pub mod sweep;
+pub mod upgrade;
 
 pub use error::ServerError;
 pub use kinds::{Kind, Kinds};

@@ -7,13 +7,17 @@ mod convert;
 pub(crate) mod generate;
 pub(crate) mod init;
 pub(crate) mod lint;
+pub(crate) mod upgrade;
 
 use std::{path::PathBuf, time::Duration};
 
 use capstan_runtime::options::{ManagerOptions, parse_duration};
 use clap::{ArgAction, ArgGroup, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
-use self::{completion::CompletionArgs, config::ConfigArgs, generate::GenerateArgs, init::InitArgs};
+use self::{
+    completion::CompletionArgs, config::ConfigArgs, generate::GenerateArgs, init::InitArgs,
+    upgrade::UpgradeArgs,
+};
 use crate::program;
 
 pub(crate) use self::convert::ConvertArgs;
@@ -69,6 +73,9 @@ pub(crate) enum Command {
 
     /// Prepare an installation of providers
     Init(InitArgs),
+
+    /// Upgrade the providers of a management cluster
+    Upgrade(UpgradeArgs),
 
     /// Start a local control plane and watch a Cluster become Provisioned on it
     ///

@@ -10,6 +10,7 @@ mod init;
 mod lint;
 mod manager;
 mod quickstart;
+mod upgrade;
 pub(crate) mod version;
 
 use crate::{
@@ -25,6 +26,7 @@ pub(crate) async fn run(cli: Cli, printer: Printer) -> Result<(), CommandError> 
         Command::Generate(args) => generate::run(args, globals, printer).await,
         Command::Config(args) => config::run(args, globals, printer).await,
         Command::Init(args) => init::run(args, globals, printer).await,
+        Command::Upgrade(args) => upgrade::run(args, globals, printer).await,
         Command::Completion(args) => completion::run(&args, printer),
         Command::Quickstart(args) => quickstart::run(args, printer).await,
         Command::Manager(args) => manager::run(*args).await,
