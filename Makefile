@@ -51,7 +51,7 @@ upstream:
 	@compat/fetch-upstream.sh $(UPSTREAM_DIR) clusterctl capi-core cert-manager kubeadm kubernetes-api releases
 
 .PHONY: bench
-bench: bench-render bench-core ## Measure commands and the Cluster controller beside upstream's
+bench: bench-render bench-lifecycle bench-core ## Measure commands and the Cluster controller beside upstream's
 
 .PHONY: bench-build
 bench-build: build
@@ -68,6 +68,13 @@ bench-core: bench-build control-plane ## Measure the Cluster controller beside u
 bench-render: bench-build ## Measure the commands that print manifests beside clusterctl (alone with UPSTREAM=)
 	@compat/fetch-upstream.sh $(UPSTREAM_DIR) $(if $(UPSTREAM),clusterctl) releases
 	@target/release/capstan-bench render --releases $(UPSTREAM_DIR)/releases \
+	  $(if $(UPSTREAM),--upstream $(UPSTREAM_DIR)/clusterctl)
+
+.PHONY: bench-lifecycle
+bench-lifecycle: bench-build control-plane ## Measure init, upgrade and delete beside clusterctl (alone with UPSTREAM=)
+	@compat/fetch-upstream.sh $(UPSTREAM_DIR) $(if $(UPSTREAM),clusterctl) releases cert-manager
+	@target/release/capstan-bench lifecycle --releases $(UPSTREAM_DIR)/releases \
+	  --cert-manager $(UPSTREAM_DIR)/cert-manager/v1.18.2/cert-manager.yaml \
 	  $(if $(UPSTREAM),--upstream $(UPSTREAM_DIR)/clusterctl)
 
 .PHONY: control-plane

@@ -4,6 +4,7 @@
 
 mod contender;
 mod core;
+mod lifecycle;
 mod process;
 mod render;
 mod table;
@@ -53,6 +54,21 @@ enum What {
         #[arg(long)]
         releases: PathBuf,
     },
+    /// Commands that change a management cluster, beside upstream's
+    Lifecycle {
+        /// The binary to measure [default: capstan, beside this one]
+        #[arg(long)]
+        binary: Option<PathBuf>,
+        /// Upstream's clusterctl
+        #[arg(long)]
+        upstream: Option<PathBuf>,
+        /// The folder of releases that has LABEL/VERSION/*-components.yaml of core, kubeadm and gcp
+        #[arg(long)]
+        releases: PathBuf,
+        /// A manifest of cert-manager, in a folder named after its version
+        #[arg(long)]
+        cert_manager: PathBuf,
+    },
     /// One run of a program, for the others
     #[command(hide = true)]
     Once {
@@ -71,6 +87,17 @@ async fn main() -> anyhow::Result<()> {
         }
         What::Render { binary, upstream, releases } => {
             println!("{}", render::measure(&or_ours(binary)?, upstream.as_deref(), &releases)?);
+            Ok(())
+        }
+        What::Lifecycle { binary, upstream, releases, cert_manager } => {
+            let ours = or_ours(binary)?;
+            let stock = lifecycle::Stock {
+                ours: &ours,
+                upstream: upstream.as_deref(),
+                releases: &releases,
+                cert_manager: &cert_manager,
+            };
+            println!("{}", lifecycle::measure(&stock).await?);
             Ok(())
         }
         What::Once { program, arguments } => {

@@ -3,13 +3,16 @@
 mod cli;
 mod commands;
 mod complete;
+mod difference;
 mod error;
 mod logging;
 mod management;
 mod output;
+mod plugins;
 mod printer;
 mod program;
 mod session;
+mod version_check;
 
 use std::process::ExitCode;
 
@@ -27,7 +30,15 @@ fn main() -> ExitCode {
     CompleteEnv::with_factory(Cli::with_habits).var(complete::VARIABLE).complete();
     let cli = match Cli::read(std::env::args_os()) {
         Ok(cli) => cli,
-        Err(error) => return answer(&error, printer),
+        Err(error) => {
+            if error.kind() == ErrorKind::InvalidSubcommand
+                && let Err(error) = plugins::become_plugin()
+            {
+                printer.error(&error);
+                return ExitCode::FAILURE;
+            }
+            return answer(&error, printer);
+        }
     };
     // Threads are for those who serve; a command that prints and ends is faster without.
     let mut builder = if cli.command.serves() {
@@ -42,7 +53,14 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let result = runtime.block_on(commands::run(cli, printer));
+    let reminder = cli.command.reminds().then(|| cli.globals.clone());
+    let result = runtime.block_on(async {
+        commands::run(cli, printer).await?;
+        if let Some(globals) = reminder {
+            version_check::remind(&globals, printer).await;
+        }
+        Ok(())
+    });
     // A build that was interrupted must not hold the process.
     runtime.shutdown_background();
     match result {

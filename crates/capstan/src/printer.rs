@@ -84,6 +84,11 @@ impl Printer {
         }
     }
 
+    /// Good to know, but nothing to act on now.
+    pub(crate) fn note(self, text: &str) {
+        self.tell(format_args!("{YELLOW}note:{YELLOW:#} {text}\n"));
+    }
+
     pub(crate) fn warn(self, text: &str) {
         self.tell(format_args!("{YELLOW}warning:{YELLOW:#} {text}\n"));
     }

@@ -2,7 +2,8 @@
 
 use std::{env, path::Path, sync::OnceLock};
 
-const NAME: &str = "capstan";
+/// The name that it is installed under.
+pub(crate) const CAPSTAN: &str = "capstan";
 /// The name of upstream's program: a link of that name to this one is used by scripts that expect it.
 pub(crate) const CLUSTERCTL: &str = "clusterctl";
 
@@ -12,6 +13,6 @@ pub(crate) fn name() -> &'static str {
     CALLED.get_or_init(|| {
         let called = env::args_os().next();
         let stem = called.as_deref().and_then(|it| Path::new(it).file_stem());
-        if stem.is_some_and(|it| it == CLUSTERCTL) { CLUSTERCTL } else { NAME }
+        if stem.is_some_and(|it| it == CLUSTERCTL) { CLUSTERCTL } else { CAPSTAN }
     })
 }

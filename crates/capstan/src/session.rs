@@ -150,7 +150,7 @@ fn expand_home(path: &str, environment: &Environment) -> PathBuf {
 }
 
 /// The surroundings of this process. Variables that are no text cannot be meant for us.
-fn capture() -> Environment {
+pub(crate) fn capture() -> Environment {
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };
@@ -179,7 +179,8 @@ fn connect(environment: &Environment, config: Option<&Config>, verbosity: u8, pr
     let hosts = |name: &str| variable(name).iter().flat_map(|it| it.split(',')).map(str::to_owned).collect();
     let options = HttpOptions {
         user_agent: format!("{}/{VERSION} ({}/{})", program::name(), env::consts::OS, env::consts::ARCH),
-        cache_dir: cache_folder(environment),
+        // What was fetched once need not be fetched again.
+        cache_dir: cache_folder(environment).map(|it| it.join("repository")),
         offline: variable("CAPSTAN_OFFLINE").is_some_and(|it| it != "false" && it != "0"),
         github_token: config.and_then(Config::github_token),
         gitlab_token: config.and_then(Config::gitlab_token),
@@ -197,15 +198,15 @@ fn connect(environment: &Environment, config: Option<&Config>, verbosity: u8, pr
     Http::new(options)
 }
 
-/// What was fetched once need not be fetched again.
-fn cache_folder(environment: &Environment) -> Option<PathBuf> {
+/// Where what is kept between commands is.
+pub(crate) fn cache_folder(environment: &Environment) -> Option<PathBuf> {
     let named = environment.get("CAPSTAN_CACHE_DIR").filter(|it| !it.is_empty()).map(PathBuf::from);
     let base = || {
         let xdg = environment.get("XDG_CACHE_HOME").map(Path::new).filter(|it| it.is_absolute());
         let home = || Some(environment.home.as_ref()?.join(".cache"));
         Some(xdg.map_or_else(home, |it| Some(it.to_owned()))?.join("capstan"))
     };
-    Some(named.or_else(base)?.join("repository"))
+    named.or_else(base)
 }
 
 fn docker_config(environment: &Environment) -> Option<DockerConfig> {

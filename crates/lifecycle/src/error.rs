@@ -58,9 +58,15 @@ pub(crate) fn is_not_found(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
+/// Whether an object does not fit its schema: servers answer that with code 500 where it is applied.
+pub(crate) fn is_about_schema(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.message.starts_with("failed to create typed patch object"))
+}
+
 /// Whether the same request may succeed if it is sent again: the server or the way to it was in trouble.
 pub(crate) fn is_passing(error: &kube::Error) -> bool {
     match error {
+        error if is_about_schema(error) => false,
         kube::Error::Api(status) => matches!(status.code, 408 | 409 | 429 | 500..=599),
         kube::Error::HyperError(_) | kube::Error::Service(_) => true,
         _ => false,

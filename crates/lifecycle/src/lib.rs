@@ -4,6 +4,8 @@
 //! clock by itself: callers hand in a client, the configuration, and somebody to tell about progress.
 
 pub mod apply;
+pub mod diff;
+pub mod dry_run;
 mod error;
 pub mod inventory;
 mod kinds;

@@ -10,6 +10,7 @@
 mod board;
 pub mod fakes;
 pub mod faults;
+pub mod gate;
 pub mod generic;
 pub mod matrix;
 mod plane;

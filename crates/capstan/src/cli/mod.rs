@@ -7,6 +7,7 @@ mod convert;
 pub(crate) mod generate;
 pub(crate) mod init;
 pub(crate) mod lint;
+pub(crate) mod preview;
 pub(crate) mod upgrade;
 
 use std::{path::PathBuf, time::Duration};
@@ -123,6 +124,15 @@ impl Command {
     /// Whether controllers, servers or playing core are part of it.
     pub(crate) fn serves(&self) -> bool {
         matches!(self, Self::Quickstart(_) | Self::Manager(_) | Self::Conformance(_))
+    }
+
+    /// Whether a person who runs it may be told of a newer version.
+    pub(crate) fn reminds(&self) -> bool {
+        match self {
+            Self::Completion(_) | Self::Manager(_) => false,
+            Self::Version(args) => !args.check,
+            _ => true,
+        }
     }
 }
 
@@ -411,6 +421,10 @@ pub(crate) struct VersionArgs {
     /// Form of the output
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = VersionFormat::Text)]
     pub(crate) output: VersionFormat,
+
+    /// Ask whether there is a newer version, at $CAPSTAN_RELEASES or at the project's home
+    #[arg(long, conflicts_with = "output")]
+    pub(crate) check: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -35,6 +35,6 @@ pub(crate) async fn run(cli: Cli, printer: Printer) -> Result<(), CommandError> 
         Command::Lint(args) => lint::run(&args, printer),
 
         Command::Convert(args) => convert::run(&args, printer),
-        Command::Version(args) => version::run(&args, printer),
+        Command::Version(args) => version::run(&args, globals, printer).await,
     }
 }

@@ -4,18 +4,30 @@ use capstan_manifest::yaml;
 use serde_json::json;
 
 use crate::{
-    cli::{VersionArgs, VersionFormat},
+    cli::{Globals, VersionArgs, VersionFormat},
     error::CommandError,
     printer::Printer,
     program,
+    session::Session,
+    version_check,
 };
 
 pub(crate) const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
 /// Set by the Makefile.
 const COMMIT: Option<&str> = option_env!("CAPSTAN_GIT_COMMIT");
 
-pub(crate) fn run(args: &VersionArgs, printer: Printer) -> Result<(), CommandError> {
+pub(crate) async fn run(args: &VersionArgs, globals: &Globals, printer: Printer) -> Result<(), CommandError> {
     let name = program::name();
+    if args.check {
+        let session = Session::open(globals, printer).await?;
+        return printer.data(&match version_check::ask(&session).await? {
+            Some(latest) if version_check::is_newer(&latest, VERSION) => {
+                format!("{latest} is available, this is {VERSION}\n")
+            }
+            Some(_) => format!("{VERSION} is the newest version\n"),
+            None => "there is no release yet\n".to_owned(),
+        });
+    }
     let commit = COMMIT.unwrap_or("unknown");
     let platform = format!("{}/{}", std::env::consts::OS, go_name(std::env::consts::ARCH));
     // Scripts read these fields, by the name that they call the program.

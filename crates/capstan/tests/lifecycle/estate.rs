@@ -203,7 +203,15 @@ fn version_of(name: &str, is_stored: bool) -> Value {
 impl Estate {
     /// A control plane with nothing on it, and version v1.0.0 of every provider in the user's local repository.
     pub(crate) async fn new() -> Self {
-        let plane = Plane::start().await;
+        Self::on(Plane::start().await).await
+    }
+
+    /// The same without Kubernetes' own controllers: nothing changes but by the commands.
+    pub(crate) async fn bare() -> Self {
+        Self::on(Plane::start_bare().await).await
+    }
+
+    async fn on(plane: Arc<Plane>) -> Self {
         let client = plane.client().await;
         let user = User::new().with("KUBECONFIG", plane.kubeconfig());
         let estate = Self { plane, user, client };

@@ -24,6 +24,7 @@ mod rendering;
 mod repositories;
 mod scenarios;
 mod serving;
+mod surroundings;
 mod tenants;
 mod user;
 mod versions;

@@ -1,0 +1,176 @@
+//! Commands that are killed at any of their requests: the same command once more ends where it would have ended.
+
+use std::{
+    collections::BTreeMap,
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use capstan_api::names::label::CLUSTERCTL as LABEL;
+use capstan_testkit::{gate::Gate, wait::LIMIT};
+use k8s_openapi::{
+    api::core::v1::Namespace, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::{
+    Api,
+    api::{DeleteParams, ListParams, PostParams},
+};
+use serde_json::Value;
+
+use crate::estate::{Estate, Release};
+
+/// A command, and the state that it begins in.
+struct Scene {
+    estate: Estate,
+    gate: Gate,
+    command: Vec<&'static str>,
+    /// What leads to the state that the command begins in.
+    before: Vec<Vec<&'static str>>,
+}
+
+/// Two providers are enough: one that others depend on, and one that depends.
+const INIT: [&str; 7] =
+    ["init", "--bootstrap", "-", "--control-plane", "-", "--infrastructure", "acme:v1.0.0"];
+const INIT_CORE: [&str; 2] = ["--core", "cluster-api:v1.0.0"];
+
+fn init() -> Vec<&'static str> {
+    INIT.into_iter().chain(INIT_CORE).collect()
+}
+
+impl Scene {
+    async fn new(command: Vec<&'static str>, before: Vec<Vec<&'static str>>) -> Self {
+        let mut estate = Estate::bare().await;
+        for release in Release::all("v1.1.0") {
+            estate.publish(&release);
+        }
+        let gate = Gate::open(estate.client.clone()).await;
+        let kubeconfig = estate.user.write("gate.json", &gate.kubeconfig());
+        estate.user =
+            std::mem::replace(&mut estate.user, crate::user::User::new()).with("KUBECONFIG", kubeconfig);
+        Self { estate, gate, command, before }
+    }
+
+    /// Makes the state that the command begins in.
+    async fn prepare(&self) {
+        self.estate.wipe().await;
+        for command in &self.before {
+            let told = self.run(command).await;
+            assert!(told.is_ok(), "{command:?}: {told:?}");
+        }
+    }
+
+    /// Runs a command to its end.
+    async fn run(&self, command: &[&str]) -> Result<(), String> {
+        self.gate.count_from_now(None);
+        let output = self.spawn(command).wait_with_output().await.unwrap();
+        if output.status.success() {
+            Ok(())
+        } else {
+            Err(String::from_utf8_lossy(&output.stderr).into_owned())
+        }
+    }
+
+    /// Runs the command and kills it when its request of that number has been carried out. Whether it came to that.
+    async fn is_killed_at(&self, number: usize) -> bool {
+        self.gate.count_from_now(Some(number));
+        let mut child = self.spawn(&self.command);
+        tokio::select! {
+            () = self.gate.stopped() => {
+                child.kill().await.unwrap();
+                true
+            }
+            status = child.wait() => {
+                assert!(status.unwrap().success(), "it failed by itself at request {number}");
+                false
+            }
+        }
+    }
+
+    fn spawn(&self, command: &[&str]) -> tokio::process::Child {
+        let command = self.estate.user.command(env!("CARGO_BIN_EXE_capstan"), command);
+        let mut command = tokio::process::Command::from(command);
+        command.stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
+        command.spawn().unwrap()
+    }
+
+    /// Kills the command at each of its requests and lets it run again.
+    async fn play(self) {
+        self.prepare().await;
+        self.run(&self.command).await.unwrap();
+        let requests = self.gate.passed();
+        let undisturbed = self.estate.labelled().await;
+        let writes = requests.iter().filter(|it| it.is_write()).count();
+        assert!(writes > 5, "{writes} writes are no story: {requests:?}");
+        for number in 1..=requests.len() {
+            self.prepare().await;
+            if !self.is_killed_at(number).await {
+                continue;
+            }
+            let again = self.run(&self.command).await;
+            assert!(again.is_ok(), "again after request {number}, {:?}: {again:?}", requests[number - 1]);
+            assert_same(&self.estate.labelled().await, &undisturbed, number);
+        }
+    }
+}
+
+fn assert_same(found: &BTreeMap<String, Value>, expected: &BTreeMap<String, Value>, number: usize) {
+    let names = |map: &BTreeMap<String, Value>| map.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(found), names(expected), "killed at request {number}");
+    for (name, object) in found {
+        assert_eq!(object, &expected[name], "{name}, killed at request {number}");
+    }
+}
+
+impl Estate {
+    /// Takes everything away that commands have installed.
+    async fn wipe(&self) {
+        let cluster = self.cluster();
+        let found = capstan_lifecycle::sweep::sweep(&cluster, LABEL).await.unwrap();
+        for component in found.iter().filter(|it| it.id.kind != "Namespace") {
+            let api = cluster.objects(&component.kind, component.id.namespace.as_deref());
+            // What is in a kind goes with it.
+            match api.delete(&component.id.name, &DeleteParams::background()).await {
+                Err(error) if !matches!(&error, kube::Error::Api(status) if status.code == 404) => {
+                    panic!("{error}")
+                }
+                _ => {}
+            }
+        }
+        let namespaces: Api<Namespace> = Api::all(self.client.clone());
+        for component in found.iter().filter(|it| it.id.kind == "Namespace") {
+            let name = &component.id.name;
+            namespaces.delete(name, &DeleteParams::default()).await.unwrap();
+            // No controller is there to do it.
+            let mut namespace = namespaces.get(name).await.unwrap();
+            namespace.spec.get_or_insert_default().finalizers = None;
+            namespaces
+                .replace_subresource("finalize", name, &PostParams::default(), &namespace)
+                .await
+                .unwrap();
+        }
+        // The server empties kinds before they go.
+        let definitions: Api<CustomResourceDefinition> = Api::all(self.client.clone());
+        let labelled = ListParams::default().labels(LABEL);
+        let deadline = Instant::now() + LIMIT;
+        while !definitions.list_metadata(&labelled).await.unwrap().items.is_empty() {
+            assert!(Instant::now() < deadline, "kinds that do not go");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn init_can_be_killed_at_any_request() {
+    Scene::new(init(), vec![]).await.play().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn upgrade_can_be_killed_at_any_request() {
+    let upgrade = vec!["upgrade", "apply", "--core", "cluster-api:v1.1.0", "--infrastructure", "acme:v1.1.0"];
+    Scene::new(upgrade, vec![init()]).await.play().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn delete_can_be_killed_at_any_request() {
+    Scene::new(vec!["delete", "--all", "--include-crd"], vec![init()]).await.play().await;
+}

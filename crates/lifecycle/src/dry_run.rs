@@ -1,0 +1,292 @@
+//! Objects tried out on a management cluster: the server checks them as if they were applied, and stores nothing.
+
+use std::{
+    collections::{BTreeSet, HashSet},
+    time::Duration,
+};
+
+use capstan_api::names::FIELD_MANAGER;
+use futures::{StreamExt, TryStreamExt, stream};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{
+    Api,
+    api::{Patch, PatchParams, PostParams, Request},
+};
+use serde::Serialize;
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+
+use crate::{Kind, Kinds, ManagementCluster, ObjectRef, ServerError, apply::Wave, error};
+
+/// How many requests are under way at a time.
+const AT_ONCE: usize = 16;
+/// For how long a request is repeated that fails for a reason that passes.
+const PATIENCE: Duration = Duration::from_secs(15);
+const FIRST_DELAY: Duration = Duration::from_millis(100);
+const LONGEST_DELAY: Duration = Duration::from_secs(2);
+/// Where objects are tried whose own namespace is not there yet. Every cluster has it.
+const STAND_IN: &str = "default";
+
+/// What a server says to an object.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// The object.
+    pub object: ObjectRef,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// Why the server was not asked about all of it.
+    pub note: Option<String>,
+}
+
+/// What came of a trial.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// The server would store this.
+    Stored(Box<Value>),
+    /// Nothing speaks against it, but the server could not say what it would store.
+    Unknown,
+    /// It would not be accepted.
+    Refused(Refusal),
+}
+
+/// An object that would not be accepted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
+#[error("{object}: {reason}")]
+pub struct Refusal {
+    /// The object.
+    pub object: ObjectRef,
+    /// Why, in the server's words where it said some.
+    pub reason: String,
+}
+
+/// Tries all objects, as they are to be applied together. The trials are in the order of the objects.
+///
+/// Objects may need namespaces and kinds that are among them and not on the server yet. What is in such a namespace is
+/// tried in another one; what is of such a kind can only be checked for being one that will be served.
+pub async fn try_all(cluster: &ManagementCluster, objects: &[Value]) -> Result<Vec<Trial>, ServerError> {
+    let ground = Ground::survey(cluster, objects).await?;
+    stream::iter(objects.iter().map(|object| ground.try_one(object))).buffered(AT_ONCE).try_collect().await
+}
+
+/// What is there, and what is about to be.
+struct Ground<'a> {
+    cluster: &'a ManagementCluster,
+    /// What the server knows.
+    kinds: &'a Kinds,
+    /// With what the objects define.
+    coming: Kinds,
+    /// Groups and names of the kinds that the objects define.
+    defined: HashSet<(&'a str, &'a str)>,
+    /// Namespaces that are missing.
+    missing: HashSet<&'a str>,
+    /// Namespaces that are among the objects.
+    wanted: HashSet<&'a str>,
+}
+
+impl<'a> Ground<'a> {
+    async fn survey(cluster: &'a ManagementCluster, objects: &'a [Value]) -> Result<Self, ServerError> {
+        let kinds = cluster.kinds().await?;
+        let (mut coming, mut defined) = (kinds.clone(), HashSet::new());
+        for definition in objects.iter().filter(|it| Wave::of(it) == Wave::Definitions) {
+            coming.learn(definition);
+            defined.insert((text(definition, "/spec/group"), text(definition, "/spec/names/kind")));
+        }
+        let namespaces: BTreeSet<&str> = objects.iter().filter_map(namespace_of).collect();
+        let looks = namespaces.into_iter().map(|name| async move {
+            let found = Api::<Namespace>::all(cluster.client().clone()).get_metadata_opt(name).await;
+            let found = found.map_err(|error| cluster.failed(format!("look for Namespace {name}"), error))?;
+            Ok::<_, ServerError>(found.is_none().then_some(name))
+        });
+        let looks = stream::iter(looks).buffer_unordered(AT_ONCE);
+        let missing = looks.try_filter_map(async |it| Ok(it)).try_collect().await?;
+        let is_namespace = |it: &&Value| Wave::of(it) == Wave::Namespaces;
+        let wanted = objects.iter().filter(is_namespace).map(|it| text(it, "/metadata/name")).collect();
+        Ok(Self { cluster, kinds, coming, defined, missing, wanted })
+    }
+
+    async fn try_one(&self, object: &Value) -> Result<Trial, ServerError> {
+        let id = ObjectRef::of(object);
+        let refused = |id: &ObjectRef, reason: String| Trial {
+            object: id.clone(),
+            outcome: Outcome::Refused(Refusal { object: id.clone(), reason }),
+            note: None,
+        };
+        let unknown = |id: &ObjectRef, note: Option<String>| Trial {
+            object: id.clone(),
+            outcome: Outcome::Unknown,
+            note,
+        };
+        let Some(kind) = self.kinds.of(object) else {
+            return Ok(match self.coming.of(object) {
+                Some(_) => unknown(&id, None),
+                None => refused(&id, format!("the server knows no kind {} in {}", id.kind, id.api_version)),
+            });
+        };
+        let homeless = namespace_of(object).filter(|it| kind.is_namespaced && self.missing.contains(it));
+        if let Some(namespace) = homeless.filter(|it| !self.wanted.contains(it)) {
+            let reason = format!("namespace {namespace} is neither on the server nor among the objects");
+            return Ok(refused(&id, reason));
+        }
+        let answer = match homeless {
+            None => self.ask(&id, || self.apply(kind, &id, object)).await?,
+            Some(_) => self.ask(&id, || self.create_elsewhere(kind, &id, object)).await?,
+        };
+        Ok(match answer {
+            Answer::Stored(stored) => Trial { object: id, outcome: Outcome::Stored(stored), note: None },
+            Answer::Fine => unknown(&id, None),
+            Answer::Unasked(reason) => unknown(&id, Some(format!("{id} could not be tried: {reason}"))),
+            Answer::Refused(reason) if self.defined.contains(&(id.group(), id.kind.as_str())) => {
+                let note = format!("{id} is not accepted by the definition that is there now: {reason}");
+                unknown(&id, Some(note))
+            }
+            Answer::Refused(reason) => refused(&id, reason),
+        })
+    }
+
+    async fn apply(&self, kind: &Kind, id: &ObjectRef, object: &Value) -> Result<Value, kube::Error> {
+        let params = PatchParams { dry_run: true, ..PatchParams::apply(FIELD_MANAGER).force() };
+        let api = self.cluster.objects(kind, id.namespace.as_deref());
+        let stored = api.patch(&id.name, &params, &Patch::Apply(object)).await?;
+        serde_json::to_value(stored).map_err(kube::Error::SerdeError)
+    }
+
+    /// Creates the object where there is a namespace. Another object of its name there is no harm: the server looks at
+    /// everything else first.
+    async fn create_elsewhere(
+        &self,
+        kind: &Kind,
+        id: &ObjectRef,
+        object: &Value,
+    ) -> Result<Value, kube::Error> {
+        let mut moved = object.clone();
+        if let Some(metadata) = moved.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.insert("namespace".to_owned(), STAND_IN.into());
+        }
+        let params = PostParams { dry_run: true, field_manager: Some(FIELD_MANAGER.to_owned()) };
+        let url = self.cluster.objects(kind, Some(STAND_IN)).resource_url().to_owned();
+        let data = serde_json::to_vec(&moved).map_err(kube::Error::SerdeError)?;
+        let mut request = Request::new(url).create(&params, data).map_err(kube::Error::BuildRequest)?;
+        // Fields that nobody knows are refused when they are applied, but forgiven when an object is created.
+        let strict = format!("{}&fieldValidation=Strict", request.uri());
+        if let Ok(uri) = strict.parse() {
+            *request.uri_mut() = uri;
+        }
+        let mut stored: Value = self.cluster.client().request(request).await?;
+        if let (Some(metadata), Some(namespace)) =
+            (stored.get_mut("metadata").and_then(Value::as_object_mut), &id.namespace)
+        {
+            metadata.insert("namespace".to_owned(), namespace.clone().into());
+        }
+        Ok(stored)
+    }
+
+    /// Asks until there is an answer, for as long as it may take.
+    async fn ask<F: Future<Output = Result<Value, kube::Error>>>(
+        &self,
+        id: &ObjectRef,
+        request: impl Fn() -> F,
+    ) -> Result<Answer, ServerError> {
+        let start = Instant::now();
+        let mut delay = FIRST_DELAY;
+        loop {
+            let error = match request().await {
+                Ok(stored) => return Ok(Answer::Stored(Box::new(stored))),
+                Err(error) => error,
+            };
+            if let Some(answer) = judge(&error) {
+                return Ok(answer);
+            }
+            if !error::is_passing(&error) || start.elapsed() > PATIENCE {
+                return Err(self.cluster.failed(format!("try {id}"), error));
+            }
+            sleep(delay).await;
+            delay = (delay * 2).min(LONGEST_DELAY);
+        }
+    }
+}
+
+/// What a server said to an object.
+#[derive(Debug, PartialEq)]
+enum Answer {
+    Stored(Box<Value>),
+    Fine,
+    Unasked(String),
+    Refused(String),
+}
+
+/// What an error says about the object; nothing where it is about the server or the way to it.
+fn judge(error: &kube::Error) -> Option<Answer> {
+    let kube::Error::Api(status) = error else {
+        return None;
+    };
+    let message = status.message.clone();
+    let is_about_webhook = message.contains("failed calling webhook")
+        || message.contains("admission webhook") && message.contains("does not support dry run");
+    match status.code {
+        _ if is_about_webhook => Some(Answer::Unasked(message)),
+        409 if status.reason == "AlreadyExists" => Some(Answer::Fine),
+        400 | 403 | 404 | 405 | 406 | 413 | 415 | 422 => Some(Answer::Refused(message)),
+        _ if error::is_about_schema(error) => Some(Answer::Refused(message)),
+        _ => None,
+    }
+}
+
+fn namespace_of(object: &Value) -> Option<&str> {
+    object.pointer("/metadata/namespace").and_then(Value::as_str).filter(|it| !it.is_empty())
+}
+
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    #[test]
+    fn only_what_is_wrong_with_the_object_is_held_against_it() {
+        let refused = |message: &str| Some(Answer::Refused(message.to_owned()));
+        let unasked = |message: &str| Some(Answer::Unasked(message.to_owned()));
+        for (code, reason, message, expected) in [
+            (422, "Invalid", "spec.selector: Required value", refused("spec.selector: Required value")),
+            (403, "Forbidden", "not for you", refused("not for you")),
+            (400, "BadRequest", "unknown field", refused("unknown field")),
+            // Servers say this with code 500, though it will not pass.
+            (
+                500,
+                "",
+                "failed to create typed patch object (a/b; v1, Kind=C): .d: field not declared in schema",
+                refused(
+                    "failed to create typed patch object (a/b; v1, Kind=C): .d: field not declared in schema",
+                ),
+            ),
+            (409, "AlreadyExists", "configmaps \"x\" already exists", Some(Answer::Fine)),
+            (409, "Conflict", "try again", None),
+            (500, "InternalError", "etcd is away", None),
+            (401, "Unauthorized", "who are you", None),
+            (
+                500,
+                "InternalError",
+                "Internal error occurred: failed calling webhook \"w\": no route",
+                unasked("Internal error occurred: failed calling webhook \"w\": no route"),
+            ),
+            (
+                400,
+                "BadRequest",
+                "admission webhook \"w\" does not support dry run",
+                unasked("admission webhook \"w\" does not support dry run"),
+            ),
+            (
+                403,
+                "Forbidden",
+                "admission webhook \"w\" denied the request: no",
+                refused("admission webhook \"w\" denied the request: no"),
+            ),
+        ] {
+            let status = Status { code, ..Status::failure(message, reason) };
+            assert_eq!(judge(&kube::Error::Api(status.boxed())), expected, "{code} {message}");
+        }
+    }
+}
