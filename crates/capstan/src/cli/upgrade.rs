@@ -7,6 +7,7 @@ use clap_complete::ArgValueCompleter;
 use super::{
     cobra::go_integer,
     generate::{KubeconfigArgs, ListFormat},
+    preview::PreviewArgs,
 };
 use crate::complete;
 
@@ -85,17 +86,8 @@ pub(crate) struct ApplyArgs {
     #[arg(long, value_name = "SECONDS", default_value = "300", value_parser = seconds)]
     pub(crate) wait_provider_timeout: u64,
 
-    /// Show what would be created, changed and deleted, and change nothing
-    #[arg(long)]
-    pub(crate) dry_run: bool,
-
-    /// With --dry-run: show the differences of the objects
-    #[arg(long)]
-    pub(crate) diff: bool,
-
-    /// With --dry-run: form of what would change
-    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t)]
-    pub(crate) output: ListFormat,
+    #[command(flatten)]
+    pub(crate) preview: PreviewArgs,
 }
 
 /// Providers and the versions that they are to get, by flags of their types.

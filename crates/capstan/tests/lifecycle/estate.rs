@@ -289,7 +289,7 @@ pub(crate) fn without_servers_fields(object: DynamicObject) -> Value {
 }
 
 /// cert-manager without anything that runs: its namespace and the kinds that providers use.
-fn cert_manager() -> Vec<Value> {
+pub(crate) fn cert_manager() -> Vec<Value> {
     let definition = |kind: &str| {
         let plural = format!("{}s", kind.to_lowercase());
         json!({

@@ -23,7 +23,8 @@ use super::{
     storage::{self, Migration},
 };
 use crate::{
-    ManagementCluster, ObjectRef,
+    ManagementCluster, ObjectRef, ServerError,
+    diff::{self, Handling, Intent, Preview},
     dry_run::{self, Outcome, Trial},
     inventory::{Installed, Inventory},
     release::{Prepared, ReleaseError, Releases, Wanted},
@@ -81,14 +82,20 @@ pub struct Step {
     pub replaced: Vec<ObjectRef>,
     /// Kinds whose objects have to be written anew first.
     pub migrations: Vec<Migration>,
-    /// What the server would make of the new objects.
-    pub trials: Vec<Trial>,
+    /// What the server could not be asked.
+    pub notes: Vec<String>,
 }
 
 impl Step {
     /// The provider's label.
     pub fn label(&self) -> String {
         self.from.label()
+    }
+
+    /// Whether the server refuses an object only as long as something is not done that comes before it.
+    fn clears_the_way_for(&self, id: &ObjectRef) -> bool {
+        let is_migrated = |it: &Migration| prune::is_definition(id) && it.definition == id.name;
+        self.replaced.contains(id) || self.migrations.iter().any(is_migrated)
     }
 }
 
@@ -120,6 +127,35 @@ impl Upgrade {
         let steps = steps.map(|(target, release)| step(cluster, target, release, &installed));
         let steps = try_join_all(steps).await?;
         Ok(Self { steps, up_to_date, warnings })
+    }
+
+    /// What it would change.
+    pub async fn preview(&self, cluster: &ManagementCluster) -> Result<Preview, ServerError> {
+        let intents: Vec<(String, &Step)> = self.steps.iter().map(|it| (it.label(), it)).collect();
+        let intents: Vec<Intent<'_>> = intents
+            .iter()
+            .map(|(label, step)| Intent {
+                provider: label,
+                wanted: step.to.components.objects(),
+                removed: &step.leftovers.gone,
+                handling: Handling::Applied,
+            })
+            .collect();
+        let mut preview = diff::preview(cluster, &intents).await?;
+        // What stands in the way of these is cleared away before they are applied.
+        let is_cleared = |id: &ObjectRef| self.steps.iter().any(|it| it.clears_the_way_for(id));
+        preview.refusals.retain(|it| !is_cleared(&it.object));
+        let replaced = self.steps.iter().flat_map(|it| &it.replaced);
+        preview.notes.extend(replaced.map(|it| format!("{it} is deleted and made anew: a field cannot be changed")));
+        preview.notes.extend(self.steps.iter().flat_map(|it| &it.leftovers.kept).map(|it| {
+            format!("{it} stays, though the new release does not have it: there are objects of it")
+        }));
+        let migrations = self.steps.iter().flat_map(|it| &it.migrations);
+        preview.notes.extend(migrations.map(|it| {
+            let gone = it.dropped.join(" and ");
+            format!("objects of {} are written as {} first, since {gone} will be gone", it.definition, it.stored)
+        }));
+        Ok(preview)
     }
 }
 
@@ -304,7 +340,8 @@ async fn step(
         version: version.clone(),
         refusals,
     })?;
-    Ok(Step { from: provider, to: release, installed: own, leftovers, replaced, migrations, trials })
+    let notes = trials.into_iter().filter_map(|it| it.note).collect();
+    Ok(Step { from: provider, to: release, installed: own, leftovers, replaced, migrations, notes })
 }
 
 /// The definitions of a provider as they are, by name.

@@ -11,6 +11,7 @@ use capstan_repository::ProviderArgument;
 use super::{failed, tell_unfinished, tell_warnings};
 use crate::{
     cli::{Globals, upgrade::ApplyArgs},
+    difference,
     error::CommandError,
     management::Management,
     printer::Printer,
@@ -36,6 +37,14 @@ pub(super) async fn run(args: &ApplyArgs, globals: &Globals, printer: Printer) -
     if upgrade.steps.is_empty() {
         printer.done("there is nothing to upgrade");
         return Ok(());
+    }
+    for note in upgrade.steps.iter().flat_map(|it| &it.notes) {
+        printer.warn(note);
+    }
+    if args.preview.dry_run {
+        let preview = upgrade.preview(cluster).await?;
+        difference::print(&preview, args.preview.diff, args.preview.output, printer)?;
+        return difference::refused(&preview).map_or(Ok(()), Err);
     }
     let result = upgrade.carry_out(cluster, &|event| tell_progress(&event, printer)).await;
     result.map_err(|failure| stopped(failure, &session))?;
