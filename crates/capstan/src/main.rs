@@ -11,6 +11,7 @@ mod output;
 mod plugins;
 mod printer;
 mod program;
+mod progress;
 mod session;
 mod version_check;
 

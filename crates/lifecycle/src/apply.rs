@@ -12,7 +12,7 @@ use kube::{
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use crate::{Kinds, ManagementCluster, ObjectRef, ServerError, error};
+use crate::{Kind, Kinds, ManagementCluster, ObjectRef, ServerError, error};
 
 /// How many requests are under way at a time.
 const AT_ONCE: usize = 16;
@@ -137,59 +137,82 @@ impl ApplyError {
 /// Applies objects in waves. What is there already is changed to what is wanted; fields of others are left alone.
 pub async fn apply(cluster: &ManagementCluster, objects: &[Value], tell: Tell<'_>) -> Result<(), ApplyError> {
     let mut kinds = cluster.kinds().await?.clone();
-    for definition in objects.iter().filter(|it| Wave::of(it) == Wave::Definitions) {
-        kinds.learn(definition);
-    }
+    kinds.learn_all(objects);
+    apply_known(cluster, &kinds, &objects.iter().collect::<Vec<_>>(), tell).await
+}
+
+/// The same where the kinds are known, among them those that were made after the server was asked.
+pub async fn apply_known(
+    cluster: &ManagementCluster,
+    kinds: &Kinds,
+    objects: &[&Value],
+    tell: Tell<'_>,
+) -> Result<(), ApplyError> {
     // A kind that nobody knows would be found out about halfway.
     for object in objects {
-        if kinds.of(object).is_none() {
-            return Err(ApplyError::UnknownKind { object: Box::new(ObjectRef::of(object)) });
-        }
+        kind_of(kinds, object)?;
     }
     for wave in Wave::ALL {
-        let members: Vec<&Value> = objects.iter().filter(|it| Wave::of(it) == wave).collect();
+        let members: Vec<&Value> = objects.iter().copied().filter(|it| Wave::of(it) == wave).collect();
         if members.is_empty() {
             continue;
         }
         tell(Event::Wave { wave, count: members.len() });
-        stream::iter(members.into_iter().map(|object| apply_one(cluster, &kinds, object, tell)))
-            .buffer_unordered(AT_ONCE)
-            .try_collect::<()>()
-            .await?;
+        let applied = members.into_iter().map(|object| async move {
+            let kind = kind_of(kinds, object)?;
+            apply_one(cluster, kind, object, tell).await
+        });
+        stream::iter(applied).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
     }
     Ok(())
+}
+
+fn kind_of<'a>(kinds: &'a Kinds, object: &Value) -> Result<&'a Kind, ApplyError> {
+    kinds.of(object).ok_or_else(|| ApplyError::UnknownKind { object: Box::new(ObjectRef::of(object)) })
 }
 
 /// Applies one object, and waits until it is served if it defines a kind.
 async fn apply_one(
     cluster: &ManagementCluster,
-    kinds: &Kinds,
+    kind: &Kind,
     object: &Value,
     tell: Tell<'_>,
 ) -> Result<(), ApplyError> {
     let id = ObjectRef::of(object);
-    let kind = kinds.of(object).ok_or_else(|| ApplyError::UnknownKind { object: Box::new(id.clone()) })?;
+    let applied = put(cluster, kind, object, tell).await?;
+    if Wave::of(object) == Wave::Definitions {
+        established(cluster, &cluster.objects(kind, None), &id, applied).await?;
+    }
+    tell(Event::Applied(&id));
+    Ok(())
+}
+
+/// Writes one object, again while the reason that it fails for may pass.
+pub(crate) async fn put(
+    cluster: &ManagementCluster,
+    kind: &Kind,
+    object: &Value,
+    tell: Tell<'_>,
+) -> Result<DynamicObject, ServerError> {
+    let id = ObjectRef::of(object);
     let api = cluster.objects(kind, id.namespace.as_deref());
     let params = PatchParams::apply(FIELD_MANAGER).force();
     let start = Instant::now();
     let mut delay = FIRST_DELAY;
-    let applied = loop {
-        match api.patch(&id.name, &params, &Patch::Apply(object)).await {
-            Ok(applied) => break applied,
-            Err(error) if is_worth_another_try(&error, start.elapsed()) => {
-                let reason = cluster.failed(format!("apply {id}"), error).to_string();
-                tell(Event::Retrying { object: &id, reason });
-                sleep(delay).await;
-                delay = (delay * 2).min(LONGEST_DELAY);
-            }
-            Err(error) => return Err(cluster.failed(format!("apply {id}"), error).into()),
+    loop {
+        let error = match api.patch(&id.name, &params, &Patch::Apply(object)).await {
+            Ok(applied) => return Ok(applied),
+            Err(error) => error,
+        };
+        let is_passing = is_worth_another_try(&error, start.elapsed());
+        let failed = cluster.failed(format!("apply {id}"), error);
+        if !is_passing {
+            return Err(failed);
         }
-    };
-    if Wave::of(object) == Wave::Definitions {
-        established(cluster, &api, &id, applied).await?;
+        tell(Event::Retrying { object: &id, reason: failed.to_string() });
+        sleep(delay).await;
+        delay = (delay * 2).min(LONGEST_DELAY);
     }
-    tell(Event::Applied(&id));
-    Ok(())
 }
 
 fn is_worth_another_try(error: &kube::Error, elapsed: Duration) -> bool {

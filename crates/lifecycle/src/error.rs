@@ -58,6 +58,11 @@ pub(crate) fn is_not_found(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
+/// Whether somebody else was faster.
+pub(crate) fn is_conflict(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 409)
+}
+
 /// Whether an object does not fit its schema: servers answer that with code 500 where it is applied.
 pub(crate) fn is_about_schema(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.message.starts_with("failed to create typed patch object"))

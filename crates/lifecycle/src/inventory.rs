@@ -1,12 +1,12 @@
 //! Which providers are installed: objects of kind Provider, which clusterctl reads and writes as well.
 
 use capstan_api::{
-    names::{CLUSTERCTL_GROUP, FIELD_MANAGER, INVENTORY, label},
+    names::{CLUSTERCTL_GROUP, INVENTORY, label},
     provider::ProviderType,
 };
 use kube::{
     Api,
-    api::{DeleteParams, DynamicObject, Patch, PatchParams},
+    api::{DeleteParams, DynamicObject},
     core::GroupVersionKind,
     discovery::ApiResource,
 };
@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 
 use crate::{Kind, ManagementCluster, ServerError, apply};
 
-const VERSION: &str = "v1alpha3";
+/// The version of the kind.
+pub(crate) const VERSION: &str = "v1alpha3";
 const KIND: &str = "Provider";
 /// The name of the kind's definition.
 const DEFINITION: &str = "providers.clusterctl.cluster.x-k8s.io";
@@ -83,26 +84,17 @@ impl Inventory {
 
 /// Writes an entry, over an older one of the same instance.
 pub async fn record(cluster: &ManagementCluster, provider: &Installed) -> Result<(), ServerError> {
-    write(cluster, provider, &entry(provider)).await
+    write(cluster, &entry(provider)).await
 }
 
 /// Writes an entry with what else is to be said in it.
-pub(crate) async fn write(
-    cluster: &ManagementCluster,
-    provider: &Installed,
-    entry: &Value,
-) -> Result<(), ServerError> {
-    let label = provider.label();
-    let params = PatchParams::apply(FIELD_MANAGER).force();
-    entries(cluster, &provider.namespace)
-        .patch(&label, &params, &Patch::Apply(entry))
-        .await
-        .map_err(|error| cluster.failed(format!("record provider {label} in the inventory"), error))?;
+pub(crate) async fn write(cluster: &ManagementCluster, entry: &Value) -> Result<(), ServerError> {
+    apply::put(cluster, &kind(), entry, &|_| {}).await?;
     Ok(())
 }
 
-/// The object that stands for a provider.
-pub(crate) fn entry(provider: &Installed) -> Value {
+/// The object of an entry.
+pub fn entry(provider: &Installed) -> Value {
     let label = provider.label();
     let mut entry = json!({
         "apiVersion": format!("{CLUSTERCTL_GROUP}/{VERSION}"),

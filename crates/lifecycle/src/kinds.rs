@@ -71,6 +71,13 @@ impl Kinds {
         found.clone().find(|it| it.is_preferred).or_else(|| found.next())
     }
 
+    /// Adds what the CustomResourceDefinitions among objects define.
+    pub fn learn_all<'a>(&mut self, objects: impl IntoIterator<Item = &'a Value>) {
+        for object in objects.into_iter().filter(|it| it["kind"] == "CustomResourceDefinition") {
+            self.learn(object);
+        }
+    }
+
     /// Adds what a CustomResourceDefinition defines, which the server serves from the moment that it is established.
     pub fn learn(&mut self, definition: &Value) {
         let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default();

@@ -3,15 +3,19 @@
 //! The commands and the operator call the same functions. Nothing here looks at the terminal, the environment or the
 //! clock by itself: callers hand in a client, the configuration, and somebody to tell about progress.
 
+pub mod adoption;
 pub mod apply;
+pub mod cert_manager;
 pub mod diff;
 pub mod dry_run;
 mod error;
+pub mod install;
 pub mod inventory;
 mod kinds;
 mod management;
 mod object;
 pub mod release;
+pub mod server_version;
 pub mod sweep;
 pub mod upgrade;
 

@@ -1,17 +1,23 @@
 //! A management cluster: one client, one discovery.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use kube::{
     Api, Client,
     api::{DynamicObject, ListParams, ObjectList, PartialObjectMeta},
 };
-use tokio::sync::OnceCell;
+use tokio::{
+    sync::OnceCell,
+    time::{Instant, sleep},
+};
 
 use crate::{Kind, Kinds, ServerError};
 
 /// How many objects a list asks for at a time.
 const PAGE: u32 = 500;
+/// For how long a list is asked for again that fails for a reason that passes.
+const PATIENCE: Duration = Duration::from_secs(10);
+const DELAY: Duration = Duration::from_millis(250);
 
 /// A management cluster.
 #[derive(Clone)]
@@ -101,6 +107,7 @@ impl ManagementCluster {
     {
         let mut params = ListParams::default().labels(selector).limit(PAGE);
         let mut items = Vec::new();
+        let start = Instant::now();
         loop {
             match page(params.clone()).await {
                 Ok(list) => {
@@ -116,6 +123,10 @@ impl ManagementCluster {
                     params = ListParams { limit: None, continue_token: None, ..params };
                 }
                 Err(error) if crate::error::is_not_found(&error) => return Ok(Vec::new()),
+                // A kind that was just made is not served everywhere at once.
+                Err(error) if crate::error::is_passing(&error) && start.elapsed() < PATIENCE => {
+                    sleep(DELAY).await;
+                }
                 Err(error) => {
                     return Err(self.failed(format!("list objects of kind {}", kind.resource.kind), error));
                 }

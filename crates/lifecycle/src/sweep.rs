@@ -39,7 +39,16 @@ pub fn selector_of(provider: &str) -> String {
 
 /// Everything that a selector matches, in all namespaces: one list a kind, many at a time.
 pub async fn sweep(cluster: &ManagementCluster, selector: &str) -> Result<Vec<Component>, ServerError> {
-    let kinds = cluster.kinds().await?.preferred().filter(|it| it.is_managed);
+    sweep_kinds(cluster, selector, |_| true).await
+}
+
+/// The same among some of the kinds.
+pub async fn sweep_kinds(
+    cluster: &ManagementCluster,
+    selector: &str,
+    fits: impl Fn(&Kind) -> bool,
+) -> Result<Vec<Component>, ServerError> {
+    let kinds = cluster.kinds().await?.preferred().filter(|it| it.is_managed && fits(it));
     let lists = kinds.map(|kind| async move {
         let found = cluster.list_metadata(kind, None, selector).await?;
         Ok::<_, ServerError>(found.into_iter().map(|it| component(kind, it.metadata)).collect::<Vec<_>>())

@@ -4,11 +4,25 @@ use capstan_api::provider::ProviderType;
 use clap::{Args, Subcommand};
 use clap_complete::ArgValueCompleter;
 
-use super::generate::{KubeconfigArgs, ListFormat};
+use super::{
+    cobra::{go_bool, go_integer},
+    generate::{KubeconfigArgs, ListFormat},
+};
 use crate::complete;
 
+const EXAMPLES: &str = "\
+Examples:
+  Core, the kubeadm providers, cert-manager and AWS:
+    capstan init --infrastructure aws
+
+  What that would do, object by object:
+    capstan init --infrastructure aws --dry-run --diff
+
+  One more provider later, waiting until it runs:
+    capstan init --ipam in-cluster:v1.0.0 --wait-providers";
+
 #[derive(Args, Debug)]
-#[command(args_conflicts_with_subcommands = true)]
+#[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
 pub(crate) struct InitArgs {
     #[command(subcommand)]
     pub(crate) what: Option<Init>,
@@ -18,7 +32,49 @@ pub(crate) struct InitArgs {
     pub(crate) list_images: bool,
 
     #[command(flatten)]
+    pub(crate) install: InstallArgs,
+
+    #[command(flatten)]
     pub(crate) images: ListImagesArgs,
+}
+
+/// How providers are installed.
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
+#[derive(Args, Debug)]
+pub(crate) struct InstallArgs {
+    /// Namespace to install into [default: those of the providers' components]
+    #[arg(short = 'n', long, value_name = "NAMESPACE")]
+    pub(crate) target_namespace: Option<String>,
+
+    /// Namespace that the providers are to look at alone [default: all namespaces]
+    #[arg(long, value_name = "NAMESPACE")]
+    pub(crate) watching_namespace: Option<String>,
+
+    /// Whether the names of ClusterRoles and ClusterRoleBindings begin with the namespace
+    #[arg(long, value_name = "BOOL", action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true,
+          default_value = "true", default_missing_value = "true", value_parser = go_bool)]
+    pub(crate) rbac_prefix: bool,
+
+    /// Wait until the providers run
+    #[arg(long)]
+    pub(crate) wait_providers: bool,
+
+    /// Seconds to wait for them
+    #[arg(long, value_name = "SECONDS", default_value = "300", value_parser = go_integer)]
+    pub(crate) wait_provider_timeout: i64,
+
+    /// Whether problems that are found beforehand keep anything from being installed; if not, they are warnings
+    #[arg(long, value_name = "BOOL", action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true,
+          default_value = "true", default_missing_value = "true", value_parser = go_bool)]
+    pub(crate) validate: bool,
+
+    /// Show what would be created and changed, and do nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// With --dry-run: also how each object differs
+    #[arg(long, requires = "dry_run")]
+    pub(crate) diff: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -47,7 +103,7 @@ pub(crate) struct ListImagesArgs {
     #[command(flatten)]
     pub(crate) providers: ManyProviders,
 
-    /// Form of the list
+    /// Form of the list, or of what --dry-run shows
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t)]
     pub(crate) output: ListFormat,
 }
@@ -89,4 +145,22 @@ pub(crate) struct ManyProviders {
     #[arg(long, value_name = "NAME[:VERSION],...", value_delimiter = ',',
           add = ArgValueCompleter::new(complete::providers(ProviderType::Addon)))]
     pub(crate) addon: Vec<String>,
+}
+
+impl ManyProviders {
+    /// All that are named, by type. An empty name, as scripts pass it, names none.
+    pub(crate) fn named(&self) -> Vec<(ProviderType, String)> {
+        let core: Vec<String> = self.core.iter().cloned().collect();
+        let lists = [
+            (ProviderType::Core, &core),
+            (ProviderType::Bootstrap, &self.bootstrap),
+            (ProviderType::ControlPlane, &self.control_plane),
+            (ProviderType::Infrastructure, &self.infrastructure),
+            (ProviderType::Ipam, &self.ipam),
+            (ProviderType::RuntimeExtension, &self.runtime_extension),
+            (ProviderType::Addon, &self.addon),
+        ];
+        let named = lists.into_iter().flat_map(|(kind, names)| names.iter().map(move |name| (kind, name)));
+        named.filter(|it| !it.1.is_empty()).map(|(kind, name)| (kind, name.clone())).collect()
+    }
 }

@@ -72,8 +72,12 @@ pub(crate) enum Command {
     /// Look at the configuration: providers and where their releases are
     Config(ConfigArgs),
 
-    /// Prepare an installation of providers
-    Init(InitArgs),
+    /// Install providers into a management cluster
+    ///
+    /// The first time core, the kubeadm providers and cert-manager are installed with what is asked for. Everything
+    /// is fetched and checked before anything is written; an installation that was interrupted is completed by the
+    /// same command.
+    Init(Box<InitArgs>),
 
     /// Upgrade the providers of a management cluster
     Upgrade(UpgradeArgs),

@@ -12,6 +12,7 @@ mod manager;
 mod quickstart;
 mod upgrade;
 pub(crate) mod version;
+mod waiting;
 
 use crate::{
     cli::{Cli, Command},
@@ -25,7 +26,7 @@ pub(crate) async fn run(cli: Cli, printer: Printer) -> Result<(), CommandError> 
     match cli.command {
         Command::Generate(args) => generate::run(args, globals, printer).await,
         Command::Config(args) => config::run(args, globals, printer).await,
-        Command::Init(args) => init::run(args, globals, printer).await,
+        Command::Init(args) => init::run(*args, globals, printer).await,
         Command::Upgrade(args) => upgrade::run(args, globals, printer).await,
         Command::Completion(args) => completion::run(&args, printer),
         Command::Quickstart(args) => quickstart::run(args, printer).await,

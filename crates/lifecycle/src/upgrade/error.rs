@@ -3,6 +3,7 @@
 use crate::{
     ObjectRef, ServerError,
     apply::ApplyError,
+    cert_manager::CertManagerError,
     inventory::Installed,
     release::ReleaseError,
 };
@@ -16,6 +17,9 @@ pub enum UpgradeError {
     /// Objects could not be applied.
     #[error(transparent)]
     Apply(#[from] ApplyError),
+    /// cert-manager cannot be upgraded.
+    #[error(transparent)]
+    CertManager(#[from] CertManagerError),
     /// A release cannot be had or used.
     #[error("{label}: {source}")]
     Release {
@@ -159,16 +163,6 @@ pub enum UpgradeError {
         /// Pods.
         left: i64,
     },
-    /// Controllers of the new release do not start.
-    #[error("{deployment} is not available after {seconds} s: {reason}")]
-    NotAvailable {
-        /// What was waited for.
-        deployment: ObjectRef,
-        /// For how long.
-        seconds: u64,
-        /// What its conditions say.
-        reason: String,
-    },
     /// An object that has to be made anew does not go away.
     #[error("{object} has to be made anew, but is still there after {seconds} s{}", held(finalizers))]
     StillThere {
@@ -187,6 +181,7 @@ impl UpgradeError {
         match self {
             Self::Server(error) => error.hint(),
             Self::Apply(error) => error.hint(),
+            Self::CertManager(error) => error.hint(),
             Self::NothingInstalled => Some("install them by init first".to_owned()),
             Self::Downgrade { .. } => Some(
                 "a downgrade may leave objects that the older version cannot read; --allow-downgrade does it anyway"
@@ -205,7 +200,7 @@ impl UpgradeError {
                 "nothing was stopped or replaced; look whether the provider's Pods run, which convert the objects"
                     .to_owned(),
             ),
-            Self::StillRunning { deployment, .. } | Self::NotAvailable { deployment, .. } => Some(format!(
+            Self::StillRunning { deployment, .. } => Some(format!(
                 "look at its Pods: kubectl -n {} get pods",
                 deployment.namespace.as_deref().unwrap_or_default()
             )),

@@ -49,5 +49,5 @@ pub(super) async fn set(
 ) -> Result<(), ServerError> {
     let mut entry = inventory::entry(provider);
     entry["metadata"]["annotations"] = json!({MARK: version});
-    inventory::write(cluster, provider, &entry).await
+    inventory::write(cluster, &entry).await
 }

@@ -3,11 +3,11 @@
 //! [`plan`] only asks. [`Upgrade::prepare`] fetches, renders and checks everything, and has the server try it;
 //! [`Upgrade::carry_out`] does it, one provider after the other. Until then nothing is stopped or changed.
 
+mod certificates;
 mod contracts;
 mod error;
 mod mark;
 mod outlook;
-mod ownership;
 mod plan;
 mod prepare;
 mod prune;
@@ -16,6 +16,7 @@ mod run;
 mod scale;
 mod storage;
 
+pub use certificates::{CertManagerPlan, CertManagerStep};
 pub use contracts::{compatible_with, is_spoken};
 pub use error::UpgradeError;
 pub use mark::{Unfinished, unfinished};

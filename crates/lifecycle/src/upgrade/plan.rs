@@ -6,7 +6,7 @@ use capstan_api::{names::CORE_GROUP, provider::ProviderType};
 use serde_json::Value;
 
 use super::{
-    UpgradeError,
+    CertManagerPlan, UpgradeError, certificates,
     contracts::{compatible_with, is_spoken},
     outlook::{Outlook, Prospect, look},
     rules,
@@ -20,6 +20,8 @@ use crate::{
 /// What can be upgraded.
 #[derive(Debug)]
 pub struct Plans {
+    /// What becomes of cert-manager.
+    pub cert_manager: CertManagerPlan,
     /// One for each contract, by its name.
     pub plans: Vec<Plan>,
     /// What is wrong with repositories and releases, which stops nobody else's upgrade.
@@ -80,12 +82,16 @@ impl Plan {
 pub async fn plan(cluster: &ManagementCluster, releases: &Releases<'_>) -> Result<Plans, UpgradeError> {
     let inventory = Inventory::read(cluster).await?;
     rules::core_of(&inventory.providers)?;
-    let (prospects, spoken) =
-        futures::future::join(look(releases, &inventory.providers), spoken_by(cluster)).await;
+    let (prospects, spoken, certificates) = futures::join!(
+        look(releases, &inventory.providers),
+        spoken_by(cluster),
+        certificates::plan(cluster, releases)
+    );
+    let (cert_manager, warning) = certificates?;
     let plans = decide(&prospects, spoken?.as_deref());
-    let mut warnings = warnings(&prospects);
+    let mut warnings: Vec<Warning> = warning.into_iter().chain(warnings(&prospects)).collect();
     warnings.extend(plans.iter().flat_map(too_far));
-    Ok(Plans { plans, warnings })
+    Ok(Plans { cert_manager, plans, warnings })
 }
 
 /// The contract of the core that is installed, as far as the cluster itself can tell: the version that Clusters are

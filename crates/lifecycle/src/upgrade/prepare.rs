@@ -1,9 +1,12 @@
 //! Everything that can go wrong before anything is stopped: versions, contracts, variables, and what the server would
 //! say to the new objects.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
-use capstan_api::provider::ProviderType;
+use capstan_api::{
+    names::{CERT_MANAGER, label},
+    provider::ProviderType,
+};
 use futures::{
     StreamExt, TryStreamExt,
     future::{join_all, try_join_all},
@@ -13,17 +16,17 @@ use kube::Api;
 use serde_json::Value;
 
 use super::{
-    UpgradeError,
+    CertManagerPlan, CertManagerStep, UpgradeError, certificates,
     contracts::is_spoken,
     mark::{self, Unfinished},
     outlook::{self, look},
     plan::{Next, Warning, plan_for, spoken_by, warnings},
-    prune::{self, Leftovers},
+    prune::{self, Leftovers, definition_of},
     rules::{self, Direction, Speaker, Target},
     storage::{self, Migration},
 };
 use crate::{
-    ManagementCluster, ObjectRef, ServerError,
+    Kind, ManagementCluster, ObjectRef, ServerError,
     diff::{self, Handling, Intent, Preview},
     dry_run::{self, Outcome, Trial},
     inventory::{Installed, Inventory},
@@ -59,6 +62,8 @@ pub struct Asked {
 /// An upgrade that is ready: everything is fetched, rendered and checked.
 #[derive(Debug, Default)]
 pub struct Upgrade {
+    /// What comes before the providers.
+    pub cert_manager: Option<CertManagerStep>,
     /// What is to be done, in order.
     pub steps: Vec<Step>,
     /// Providers that were asked for and have that version already.
@@ -113,10 +118,19 @@ impl Upgrade {
         let unfinished = mark::unfinished(cluster).await?;
         let (targets, mut warnings) = targets(releases, &providers, &unfinished, goal).await?;
         let (targets, up_to_date) = to_do(targets, &unfinished, allow_downgrade)?;
-        if targets.is_empty() {
-            return Ok(Self { steps: Vec::new(), up_to_date, warnings });
+        let (plan, warning) = certificates::plan(cluster, releases).await?;
+        warnings.extend(warning);
+        let cert_manager = match plan {
+            CertManagerPlan::Upgrade(step) => Some(step),
+            CertManagerPlan::NotOurs | CertManagerPlan::UpToDate => None,
+        };
+        if let Some(step) = &cert_manager {
+            try_cert_manager(cluster, step).await?;
         }
-        let installed = sweep::sweep(cluster, capstan_api::names::label::CLUSTERCTL).await?;
+        if targets.is_empty() {
+            return Ok(Self { cert_manager, steps: Vec::new(), up_to_date, warnings });
+        }
+        let installed = components(cluster).await?;
         let prepared = try_join_all(targets.iter().map(|it| fetch(releases, it, &installed))).await?;
         let stay = providers.iter().filter(|it| !targets.iter().any(|target| target.provider == **it));
         let others = join_all(stay.map(|it| speaker(releases, it))).await;
@@ -126,21 +140,30 @@ impl Upgrade {
         let steps = targets.into_iter().zip(prepared);
         let steps = steps.map(|(target, release)| step(cluster, target, release, &installed));
         let steps = try_join_all(steps).await?;
-        Ok(Self { steps, up_to_date, warnings })
+        Ok(Self { cert_manager, steps, up_to_date, warnings })
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.cert_manager.is_none() && self.steps.is_empty()
     }
 
     /// What it would change.
     pub async fn preview(&self, cluster: &ManagementCluster) -> Result<Preview, ServerError> {
         let intents: Vec<(String, &Step)> = self.steps.iter().map(|it| (it.label(), it)).collect();
-        let intents: Vec<Intent<'_>> = intents
-            .iter()
-            .map(|(label, step)| Intent {
-                provider: label,
-                wanted: step.to.components.objects(),
-                removed: &step.leftovers.gone,
-                handling: Handling::Applied,
-            })
-            .collect();
+        let cert_manager = self.cert_manager.iter().map(|it| Intent {
+            provider: CERT_MANAGER,
+            wanted: &it.manifest.objects,
+            removed: &[],
+            handling: Handling::Applied,
+        });
+        let providers = intents.iter().map(|(label, step)| Intent {
+            provider: label,
+            wanted: step.to.components.objects(),
+            removed: &step.leftovers.gone,
+            handling: Handling::Applied,
+        });
+        let intents: Vec<Intent<'_>> = cert_manager.chain(providers).collect();
         let mut preview = diff::preview(cluster, &intents).await?;
         // What stands in the way of these is cleared away before they are applied.
         let is_cleared = |id: &ObjectRef| self.steps.iter().any(|it| it.clears_the_way_for(id));
@@ -156,6 +179,39 @@ impl Upgrade {
             format!("objects of {} are written as {} first, since {gone} will be gone", it.definition, it.stored)
         }));
         Ok(preview)
+    }
+}
+
+/// Everything that clusterctl or we installed. Kinds that providers define are left out: what is of them is the user's,
+/// and cannot be read where nobody converts it.
+async fn components(cluster: &ManagementCluster) -> Result<Vec<Component>, ServerError> {
+    let kinds = cluster.kinds().await?;
+    let Some(definitions) = kinds.find("apiextensions.k8s.io/v1", "CustomResourceDefinition") else {
+        return Ok(Vec::new());
+    };
+    let defined = cluster.list_metadata(definitions, None, label::PROVIDER).await?;
+    let defined: HashSet<String> = defined.into_iter().filter_map(|it| it.metadata.name).collect();
+    let is_ours = |kind: &Kind| !defined.contains(&definition_of(kind));
+    sweep::sweep_kinds(cluster, label::CLUSTERCTL, is_ours).await
+}
+
+async fn try_cert_manager(cluster: &ManagementCluster, step: &CertManagerStep) -> Result<(), UpgradeError> {
+    let trials = dry_run::try_all(cluster, &step.manifest.objects).await?;
+    let refusals: Vec<_> = trials.into_iter().filter_map(|it| refusal(&it)).collect();
+    if refusals.is_empty() {
+        return Ok(());
+    }
+    Err(UpgradeError::Refused {
+        label: CERT_MANAGER.to_owned(),
+        version: step.manifest.version.clone(),
+        refusals,
+    })
+}
+
+fn refusal(trial: &Trial) -> Option<(ObjectRef, String)> {
+    match &trial.outcome {
+        Outcome::Refused(refusal) => Some((refusal.object.clone(), refusal.reason.clone())),
+        _ => None,
     }
 }
 
@@ -370,11 +426,11 @@ async fn live_definitions(
 fn judge(trials: &[Trial]) -> Result<Vec<ObjectRef>, Vec<(ObjectRef, String)>> {
     let (mut replaced, mut refused) = (Vec::new(), Vec::new());
     for trial in trials {
-        let Outcome::Refused(refusal) = &trial.outcome else { continue };
-        if may_be_replaced(&refusal.object) && is_about_change(&refusal.reason) {
-            replaced.push(refusal.object.clone());
+        let Some((object, reason)) = refusal(trial) else { continue };
+        if may_be_replaced(&object) && is_about_change(&reason) {
+            replaced.push(object);
         } else {
-            refused.push((refusal.object.clone(), refusal.reason.clone()));
+            refused.push((object, reason));
         }
     }
     if refused.is_empty() { Ok(replaced) } else { Err(refused) }

@@ -49,33 +49,24 @@ pub(super) async fn delete(cluster: &ManagementCluster, gone: &[Component]) -> R
         match api.delete(&component.id.name, &params).await {
             Ok(_) => Ok(()),
             Err(error) if error::is_not_found(&error) => Ok(()),
-            Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+            Err(error) if error::is_conflict(&error) => Ok(()),
             Err(error) => Err(cluster.failed(format!("delete {}", component.id), error)),
         }
     });
     stream::iter(each).buffer_unordered(AT_ONCE).try_collect().await
 }
 
-/// What is installed for a provider and not in its new release. Namespaces, the inventory, and objects of the kinds
-/// that providers define are never among it.
+/// What is installed for a provider and not in its new release. Namespaces and the inventory are never among it.
 fn dropped<'a>(
     installed: &'a [Component],
     provider: &'a str,
     release: &'a [Value],
 ) -> impl Iterator<Item = &'a Component> {
     let wanted: HashSet<Key> = release.iter().map(|it| key(&ObjectRef::of(it))).collect();
-    let definitions: HashSet<&str> =
-        installed.iter().filter(|it| is_definition(&it.id)).map(|it| it.id.name.as_str()).collect();
-    let is_users = move |kind: &Kind| {
-        definitions.contains(format!("{}.{}", kind.resource.plural, kind.resource.group).as_str())
-            // Certificates and issuers are made for the provider, though cert-manager is installed by us.
-            && kind.resource.group != "cert-manager.io"
-    };
     installed.iter().filter(move |it| {
         it.provider() == Some(provider)
             && it.label(label::CLUSTERCTL_CORE) != Some(INVENTORY)
             && !(it.id.kind == "Namespace" && it.id.group().is_empty())
-            && !is_users(&it.kind)
             && !wanted.contains(&without_scope(key(&it.id), &it.kind))
             && !wanted.contains(&key(&it.id))
     })
@@ -93,17 +84,24 @@ fn without_scope(key: Key, kind: &Kind) -> Key {
     if kind.is_namespaced { key } else { (key.0, key.1, None, key.3) }
 }
 
+/// The name of a kind's definition.
+pub(super) fn definition_of(kind: &Kind) -> String {
+    format!("{}.{}", kind.resource.plural, kind.resource.group)
+}
+
 pub(super) fn is_definition(id: &ObjectRef) -> bool {
     id.kind == "CustomResourceDefinition" && id.group() == "apiextensions.k8s.io"
 }
 
 async fn has_objects(cluster: &ManagementCluster, definition: &str) -> Result<bool, ServerError> {
     let kinds = cluster.kinds().await?;
-    let is_its = |it: &&Kind| format!("{}.{}", it.resource.plural, it.resource.group) == definition;
+    let is_its = |it: &&Kind| definition_of(it) == definition;
     let Some(kind) = kinds.preferred().find(is_its) else { return Ok(false) };
     match cluster.objects(kind, None).list_metadata(&ListParams::default().limit(1)).await {
         Ok(list) => Ok(!list.items.is_empty()),
         Err(error) if error::is_not_found(&error) => Ok(false),
+        // Nobody converts what is there; but there is something.
+        Err(kube::Error::Api(status)) if status.code == 500 => Ok(true),
         Err(error) => Err(cluster.failed(format!("look for objects of {definition}"), error)),
     }
 }
@@ -146,14 +144,12 @@ mod tests {
         let installed = [
             component("v1", "Namespace", "acme-system", &acme),
             component("apiextensions.k8s.io/v1", "CustomResourceDefinition", "acmeclusters.acme.io", &acme),
-            component("apiextensions.k8s.io/v1", "CustomResourceDefinition", "issuers.cert-manager.io", &[]),
             component("v1", "ConfigMap", "old", &acme),
             component("v1", "ConfigMap", "kept", &acme),
             component("v1", "ConfigMap", "others", &[(label::PROVIDER, "infrastructure-other")]),
             component("rbac.authorization.k8s.io/v1", "ClusterRole", "kept", &acme),
             component("rbac.authorization.k8s.io/v1", "ClusterRole", "old", &acme),
             component("cert-manager.io/v1", "Issuer", "old", &acme),
-            component("acme.io/v1", "AcmeCluster", "users", &acme),
             component("policy/v2", "Budget", "kept", &acme),
             component("clusterctl.cluster.x-k8s.io/v1alpha3", "Provider", "infrastructure-acme", &entry),
         ];

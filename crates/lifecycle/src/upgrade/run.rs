@@ -6,12 +6,14 @@ use kube::api::DeleteParams;
 use tokio::time::{Instant, sleep};
 
 use super::{
-    UpgradeError, mark, ownership,
+    CertManagerStep, UpgradeError, mark,
     prepare::{Step, Upgrade},
     prune, scale,
     storage::Migration,
 };
-use crate::{ManagementCluster, ObjectRef, apply, error, inventory, sweep::Component};
+use crate::{
+    ManagementCluster, ObjectRef, adoption, apply, cert_manager, error, inventory, sweep::Component,
+};
 
 /// How long an object may take to go that has to be made anew.
 const GONE_LIMIT: Duration = Duration::from_secs(60);
@@ -21,6 +23,15 @@ const LONGEST_DELAY: Duration = Duration::from_secs(1);
 /// What is told on the way.
 #[derive(Debug)]
 pub enum Event<'a> {
+    /// cert-manager is upgraded.
+    CertManager(&'a CertManagerStep),
+    /// It does not answer yet.
+    CertManagerWaiting {
+        /// Why not.
+        reason: &'a str,
+    },
+    /// It has its new version, and works.
+    CertManagerWorks(&'a CertManagerStep),
     /// Objects of a kind are written anew.
     Migrating(&'a Migration),
     /// All of them are.
@@ -90,6 +101,15 @@ impl Upgrade {
 
     /// What can be done while all controllers run.
     async fn before(&self, cluster: &ManagementCluster, tell: Tell<'_>) -> Result<(), UpgradeError> {
+        if let Some(step) = &self.cert_manager {
+            tell(Event::CertManager(step));
+            let told = |event: cert_manager::Event<'_>| match event {
+                cert_manager::Event::Apply(event) => tell(Event::Applied(event)),
+                cert_manager::Event::Waiting { reason } => tell(Event::CertManagerWaiting { reason }),
+            };
+            cert_manager::upgrade(cluster, &step.manifest, step.limit, &told).await?;
+            tell(Event::CertManagerWorks(step));
+        }
         for migration in self.steps.iter().flat_map(|it| &it.migrations) {
             tell(Event::Migrating(migration));
             let count = migration.carry_out(cluster).await?;
@@ -104,8 +124,8 @@ impl Upgrade {
 
 impl Step {
     async fn stop(&self, cluster: &ManagementCluster, tell: Tell<'_>) -> Result<(), UpgradeError> {
-        let kept: Vec<&Component> = self.installed.iter().filter(|it| self.keeps(it)).collect();
-        ownership::take_over(cluster, &kept).await?;
+        let kept: Vec<Component> = self.installed.iter().filter(|it| self.keeps(it)).cloned().collect();
+        adoption::adopt(cluster, &kept).await?;
         tell(Event::Stopping(self));
         scale::stop(cluster, &self.label()).await
     }

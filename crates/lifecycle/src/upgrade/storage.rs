@@ -121,7 +121,7 @@ impl Migration {
         match patiently(|| api.replace(&name, &params, &object)).await {
             Ok(_) => Ok(()),
             // It is gone, or somebody wrote it in the meantime, and so in the version that counts.
-            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
+            Err(error) if error::is_not_found(&error) || error::is_conflict(&error) => Ok(()),
             Err(error) => {
                 let name = namespace.map_or_else(|| name.clone(), |it| format!("{it}/{name}"));
                 Err(cluster.failed(format!("write {} {name}", self.kind.resource.kind), error).to_string())
@@ -219,7 +219,7 @@ where
 
 /// A conflict does not pass by sending the same again.
 fn is_worth_another_try(error: &kube::Error) -> bool {
-    error::is_passing(error) && !matches!(error, kube::Error::Api(status) if status.code == 409)
+    error::is_passing(error) && !error::is_conflict(error)
 }
 
 #[cfg(test)]

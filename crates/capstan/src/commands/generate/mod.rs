@@ -80,7 +80,7 @@ fn unset(origin: &str, missing: &MissingVariables, asked: Asked, session: &Sessi
 }
 
 /// Refuses a namespace that no API server would take; an empty one is none.
-pub(super) fn check_namespace(flag: &str, namespace: Option<&str>) -> Result<(), CommandError> {
+pub(crate) fn check_namespace(flag: &str, namespace: Option<&str>) -> Result<(), CommandError> {
     match namespace {
         Some(namespace) if !namespace.is_empty() && !is_dns_label(namespace) => {
             Err(CommandError::plain(format!("{namespace:?} cannot be the name of a namespace"))

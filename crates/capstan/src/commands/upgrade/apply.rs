@@ -1,5 +1,7 @@
 //! `capstan upgrade apply`: the upgrade itself.
 
+use std::time::Duration;
+
 use capstan_api::provider::ProviderType;
 use capstan_lifecycle::{
     apply,
@@ -11,6 +13,7 @@ use capstan_repository::ProviderArgument;
 use super::{failed, tell_unfinished, tell_warnings};
 use crate::{
     cli::{Globals, upgrade::ApplyArgs},
+    commands::waiting,
     difference,
     error::CommandError,
     management::Management,
@@ -34,7 +37,7 @@ pub(super) async fn run(args: &ApplyArgs, globals: &Globals, printer: Printer) -
     for provider in &upgrade.up_to_date {
         printer.done(&format!("{} is at {} already", provider.label(), provider.version));
     }
-    if upgrade.steps.is_empty() {
+    if upgrade.is_empty() {
         printer.done("there is nothing to upgrade");
         return Ok(());
     }
@@ -48,7 +51,13 @@ pub(super) async fn run(args: &ApplyArgs, globals: &Globals, printer: Printer) -
     }
     let result = upgrade.carry_out(cluster, &|event| tell_progress(&event, printer)).await;
     result.map_err(|failure| stopped(failure, &session))?;
-    printer.done(&summary(&upgrade.steps));
+    if args.wait_providers {
+        let limit = Duration::from_secs(args.wait_provider_timeout);
+        waiting::for_releases(cluster, upgrade.steps.iter().map(|it| &it.to), limit, printer).await?;
+    }
+    if !upgrade.steps.is_empty() {
+        printer.done(&summary(&upgrade.steps));
+    }
     Ok(())
 }
 
@@ -88,6 +97,17 @@ fn unchanged(error: CommandError) -> CommandError {
 
 fn tell_progress(event: &Event<'_>, printer: Printer) {
     match event {
+        Event::CertManager(step) => {
+            printer.step(&format!("cert-manager: from {} to {}", step.from, step.manifest.version));
+        }
+        Event::CertManagerWaiting { reason } if printer.is_interactive() => {
+            printer.progress(&format!("waiting for cert-manager: {reason}"));
+        }
+        Event::CertManagerWaiting { .. } => {}
+        Event::CertManagerWorks(step) => {
+            printer.progress_done();
+            printer.done(&format!("cert-manager is at {}", step.manifest.version));
+        }
         Event::Migrating(migration) => printer.step(&format!(
             "writing objects of {} as {}, since {} will be gone",
             migration.definition,

@@ -1,6 +1,6 @@
 //! `capstan upgrade plan`: what there is, for each contract.
 
-use capstan_lifecycle::upgrade::{self, Item, Next, Plan, Plans};
+use capstan_lifecycle::upgrade::{self, CertManagerPlan, CertManagerStep, Item, Next, Plan, Plans};
 use serde_json::{Value, json};
 
 use super::{failed, tell_unfinished, tell_warnings};
@@ -24,11 +24,18 @@ pub(super) async fn run(args: &PlanArgs, globals: &Globals, printer: Printer) ->
     let plans = upgrade::plan(management.cluster(), &session.releases(&tell)).await;
     let plans = plans.map_err(|error| failed(error, &session))?;
     tell_warnings(&plans.warnings, printer);
-    printer.data(&output::list(args.output, &as_value(&plans), || as_text(&plans.plans)))
+    printer.data(&output::list(args.output, &as_value(&plans), || as_text(&plans)))
 }
 
-fn as_text(plans: &[Plan]) -> String {
-    plans.iter().map(plan_as_text).collect()
+fn as_text(plans: &Plans) -> String {
+    let cert_manager = match &plans.cert_manager {
+        CertManagerPlan::NotOurs => String::new(),
+        CertManagerPlan::UpToDate => "Cert-Manager is already up to date\n\n".to_owned(),
+        CertManagerPlan::Upgrade(CertManagerStep { from, manifest, .. }) => {
+            format!("Cert-Manager will be upgraded from {from:?} to {:?}\n\n", manifest.version)
+        }
+    };
+    cert_manager + &plans.plans.iter().map(plan_as_text).collect::<String>()
 }
 
 fn plan_as_text(plan: &Plan) -> String {
@@ -84,7 +91,15 @@ fn as_value(plans: &Plans) -> Value {
         })
     };
     let warnings = plans.warnings.iter().map(|it| json!({"provider": it.label, "message": it.text}));
+    let cert_manager = match &plans.cert_manager {
+        CertManagerPlan::NotOurs => Value::Null,
+        CertManagerPlan::UpToDate => json!({"shouldUpgrade": false}),
+        CertManagerPlan::Upgrade(CertManagerStep { from, manifest, .. }) => {
+            json!({"shouldUpgrade": true, "from": from, "to": manifest.version})
+        }
+    };
     json!({
+        "certManager": cert_manager,
         "plans": plans.plans.iter().map(plan).collect::<Vec<_>>(),
         "warnings": warnings.collect::<Vec<_>>(),
     })

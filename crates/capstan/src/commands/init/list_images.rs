@@ -1,40 +1,28 @@
-//! `capstan init`: so far what can be told without changing a management cluster.
+//! `capstan init list-images`.
 
 use std::collections::BTreeSet;
 
 use capstan_api::provider::ProviderType;
-use capstan_lifecycle::inventory::Installed;
+use capstan_lifecycle::{install::queue::NONE, inventory::Installed};
 use capstan_manifest::{components, text};
 use serde_json::json;
 
-use super::generate::{Asked, unusable};
+use crate::commands::generate::{Asked, unusable};
 use crate::{
     cli::{
         Globals,
-        init::{Init, InitArgs, ListImagesArgs, ManyProviders},
+        init::{ListImagesArgs, ManyProviders},
     },
     error::CommandError,
     management::Management,
     output,
     printer::Printer,
-    program,
     session::Session,
 };
 
 const CERT_MANAGER_NAMESPACE: &str = "cert-manager";
-/// Stands for no provider of a type.
-const NONE: &str = "-";
 
-pub(crate) async fn run(args: InitArgs, globals: &Globals, printer: Printer) -> Result<(), CommandError> {
-    match args.what {
-        Some(Init::ListImages(args)) => list_images(&args, globals, printer).await,
-        None if args.list_images => list_images(&args.images, globals, printer).await,
-        None => Err(CommandError::plain("init does not say what to do")
-            .hint(format!("so far it can list images: {} init list-images", program::name()))),
-    }
-}
-
-async fn list_images(args: &ListImagesArgs, globals: &Globals, printer: Printer) -> Result<(), CommandError> {
+pub(super) async fn run(args: &ListImagesArgs, globals: &Globals, printer: Printer) -> Result<(), CommandError> {
     let session = Session::open(globals, printer).await?;
     let flags = [&args.kubeconfig.kubeconfig, &args.kubeconfig.kubeconfig_context];
     let is_asked = flags.into_iter().flatten().any(|it| !it.is_empty());
@@ -60,22 +48,20 @@ async fn list_images(args: &ListImagesArgs, globals: &Globals, printer: Printer)
 
 /// The providers that are asked for, and those that a first installation has by default.
 fn wanted(given: &ManyProviders, first: bool) -> Vec<(ProviderType, String)> {
-    let or_default = |given: &[String], name: &str| match given {
-        [] if first => vec![name.to_owned()],
-        given => given.to_vec(),
-    };
-    let core: Vec<String> = given.core.iter().filter(|it| !it.is_empty()).cloned().collect();
-    let lists = [
-        (ProviderType::Core, or_default(&core, capstan_api::names::CORE_PROVIDER)),
-        (ProviderType::Bootstrap, or_default(&given.bootstrap, "kubeadm")),
-        (ProviderType::ControlPlane, or_default(&given.control_plane, "kubeadm")),
-        (ProviderType::Infrastructure, given.infrastructure.clone()),
-        (ProviderType::Ipam, given.ipam.clone()),
-        (ProviderType::RuntimeExtension, given.runtime_extension.clone()),
-        (ProviderType::Addon, given.addon.clone()),
+    let mut named = given.named();
+    let defaults = [
+        (ProviderType::Core, capstan_api::names::CORE_PROVIDER),
+        (ProviderType::Bootstrap, "kubeadm"),
+        (ProviderType::ControlPlane, "kubeadm"),
     ];
-    let named = lists.into_iter().flat_map(|(kind, names)| names.into_iter().map(move |name| (kind, name)));
-    named.filter(|(_, name)| name != NONE && !name.is_empty()).collect()
+    for (kind, name) in defaults.into_iter().filter(|_| first) {
+        if !named.iter().any(|it| it.0 == kind) {
+            named.push((kind, name.to_owned()));
+        }
+    }
+    named.retain(|it| it.1 != NONE);
+    named.sort_by_key(|it| it.0);
+    named
 }
 
 async fn provider_images(

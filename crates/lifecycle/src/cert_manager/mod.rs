@@ -1,0 +1,222 @@
+//! cert-manager, which most providers need for the certificates of their webhooks.
+//!
+//! It is labelled as clusterctl labels it, so that both tools can take turns.
+
+mod manifest;
+mod plan;
+mod probe;
+mod upgrade;
+
+use std::{collections::BTreeSet, time::Duration};
+
+use capstan_api::names::{CERT_MANAGER, label};
+use capstan_repository::CertManager;
+use kube::{core::GroupVersionKind, discovery::ApiResource};
+
+pub use manifest::Manifest;
+pub use plan::{Plan, plan};
+pub use upgrade::upgrade;
+
+use crate::{
+    Kind, ManagementCluster, ObjectRef, ServerError,
+    apply::{self, ApplyError},
+    release::{ReleaseError, Releases},
+    sweep,
+};
+
+/// The group of its kinds.
+pub const GROUP: &str = "cert-manager.io";
+/// The version that an object of it belongs to.
+pub const VERSION_ANNOTATION: &str = "cert-manager.clusterctl.cluster.x-k8s.io/version";
+/// The definition that tells who installed it.
+const DEFINITION: &str = "certificates.cert-manager.io";
+
+/// What is told on the way.
+#[derive(Clone, Debug)]
+pub enum Event<'a> {
+    /// Its objects are applied.
+    Apply(apply::Event<'a>),
+    /// It does not answer yet.
+    Waiting {
+        /// Why not.
+        reason: &'a str,
+    },
+}
+
+/// Who is told.
+pub type Tell<'a> = &'a (dyn Fn(Event<'_>) + Sync);
+
+/// Whether it is there, and who looks after it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// It is not.
+    Absent,
+    /// clusterctl or we installed it.
+    Managed {
+        /// Which version; none where it is older than the annotation that says it.
+        version: Option<String>,
+    },
+    /// Somebody else installed it.
+    External,
+}
+
+/// cert-manager as it is found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Whether it is there.
+    pub presence: Presence,
+    /// Why it does not accept an Issuer and a Certificate; none if it does.
+    pub trouble: Option<String>,
+}
+
+/// What is to be done before providers can be installed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Nothing: no provider waits for it.
+    Nothing,
+    /// It is there, and must answer.
+    Await(Found),
+    /// It is to be installed.
+    Install {
+        /// What.
+        manifest: Manifest,
+        /// Whether a part of it is there: somebody was interrupted.
+        is_begun: bool,
+    },
+}
+
+impl Action {
+    /// The objects that are applied.
+    pub fn objects(&self) -> &[serde_json::Value] {
+        match self {
+            Self::Install { manifest, .. } => &manifest.objects,
+            Self::Nothing | Self::Await(_) => &[],
+        }
+    }
+}
+
+/// cert-manager cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CertManagerError {
+    /// The server refused something, or could not be reached.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    /// Its objects cannot be applied.
+    #[error(transparent)]
+    Apply(#[from] ApplyError),
+    /// It does not answer.
+    #[error("cert-manager does not work after {} s: {reason}", limit.as_secs())]
+    NotWorking {
+        /// How long it was waited for.
+        limit: Duration,
+        /// Why it does not.
+        reason: String,
+    },
+}
+
+impl CertManagerError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Server(error) => error.hint(),
+            Self::Apply(error) => error.hint(),
+            Self::NotWorking { .. } => Some(
+                "look at its Pods: kubectl get pods --all-namespaces -l app.kubernetes.io/instance=cert-manager; \
+                 cert-manager.timeout in the configuration file allows it more time"
+                    .to_owned(),
+            ),
+        }
+    }
+}
+
+/// Looks for it.
+pub async fn detect(cluster: &ManagementCluster) -> Result<Found, ServerError> {
+    let kinds = cluster.kinds().await?;
+    if kinds.any_version(GROUP, "Certificate").is_none() && kinds.any_version(GROUP, "Issuer").is_none() {
+        return Ok(Found { presence: Presence::Absent, trouble: Some("it is not installed".to_owned()) });
+    }
+    let (presence, probed) = futures::join!(presence(cluster), probe::probe(cluster));
+    Ok(Found { presence: presence?, trouble: probed.err().map(|it| it.to_string()) })
+}
+
+/// Who installed it, as its definition tells.
+async fn presence(cluster: &ManagementCluster) -> Result<Presence, ServerError> {
+    let gvk = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+    let resource = ApiResource::from_gvk(&gvk);
+    let kind = Kind { resource, is_namespaced: false, is_managed: true, is_preferred: true };
+    let found = cluster.objects(&kind, None).get_metadata_opt(DEFINITION).await;
+    let found = found.map_err(|error| cluster.failed(format!("look at definition {DEFINITION}"), error))?;
+    let Some(metadata) = found.map(|it| it.metadata) else { return Ok(Presence::Absent) };
+    let value = metadata.labels.unwrap_or_default().remove(label::CLUSTERCTL_CORE);
+    Ok(if value.as_deref() == Some(CERT_MANAGER) {
+        let version = metadata.annotations.unwrap_or_default().remove(VERSION_ANNOTATION);
+        Presence::Managed { version }
+    } else {
+        Presence::External
+    })
+}
+
+/// What is to be done; `is_needed` says whether providers are waiting to be installed.
+pub async fn decide(
+    cluster: &ManagementCluster,
+    releases: &Releases<'_>,
+    config: &CertManager,
+    is_needed: bool,
+) -> Result<Result<Action, ReleaseError>, ServerError> {
+    let found = detect(cluster).await?;
+    if config.externally_provisioned {
+        return Ok(Ok(if is_needed { Action::Await(found) } else { Action::Nothing }));
+    }
+    match &found.presence {
+        Presence::Absent => Ok(install(releases, config, false).await),
+        Presence::Managed { .. } | Presence::External if !is_needed => Ok(Ok(Action::Nothing)),
+        // A newer or older one that works is for an upgrade to change.
+        Presence::Managed { version } if version.as_ref() == Some(&config.version) => {
+            let manifest = match Manifest::fetch(releases, config).await {
+                Ok(manifest) => manifest,
+                Err(error) => return Ok(Err(error)),
+            };
+            let is_whole = is_whole(cluster, &manifest).await?;
+            Ok(Ok(if is_whole { Action::Await(found) } else { Action::Install { manifest, is_begun: true } }))
+        }
+        Presence::Managed { .. } if cluster.kinds().await?.find("cert-manager.io/v1", "Issuer").is_none() => {
+            Ok(install(releases, config, true).await)
+        }
+        Presence::Managed { .. } | Presence::External => Ok(Ok(Action::Await(found))),
+    }
+}
+
+async fn install(
+    releases: &Releases<'_>,
+    config: &CertManager,
+    is_begun: bool,
+) -> Result<Action, ReleaseError> {
+    Ok(Action::Install { manifest: Manifest::fetch(releases, config).await?, is_begun })
+}
+
+/// Whether every object of a manifest is there: who installed it may have been interrupted, and without its webhooks
+/// it accepts everything.
+async fn is_whole(cluster: &ManagementCluster, manifest: &Manifest) -> Result<bool, ServerError> {
+    let kinds: BTreeSet<&str> = manifest.objects.iter().filter_map(|it| it["kind"].as_str()).collect();
+    let is_among = |kind: &Kind| kinds.contains(kind.resource.kind.as_str());
+    let found = sweep::sweep_kinds(cluster, &plan::selector(), is_among).await?;
+    let found: BTreeSet<_> = found.iter().map(|it| plan::Identity::of(&it.id)).collect();
+    let wanted: Vec<_> = manifest.objects.iter().map(ObjectRef::of).collect();
+    Ok(wanted.iter().all(|it| found.contains(&plan::Identity::of(it))))
+}
+
+/// Does what is to be done, and waits until it answers.
+pub async fn carry_out(
+    cluster: &ManagementCluster,
+    action: &Action,
+    limit: Duration,
+    tell: Tell<'_>,
+) -> Result<(), CertManagerError> {
+    match action {
+        Action::Nothing => return Ok(()),
+        Action::Await(found) if found.trouble.is_none() => return Ok(()),
+        Action::Await(_) => {}
+        Action::Install { manifest, .. } => upgrade::install(cluster, manifest, tell).await?,
+    }
+    probe::wait(cluster, limit, &|reason| tell(Event::Waiting { reason })).await
+}

@@ -1,0 +1,229 @@
+//! Whether cert-manager is to be upgraded.
+
+use std::{cmp::Ordering, collections::BTreeSet};
+
+use capstan_api::names::{CERT_MANAGER, label};
+use semver::{BuildMetadata, Version};
+use serde_json::Value;
+
+use super::{GROUP, Manifest, VERSION_ANNOTATION, manifest::images};
+use crate::{
+    Kind, ManagementCluster, ObjectRef, ServerError,
+    sweep::{self, Component},
+};
+
+/// What was installed before objects had the annotation of their version.
+const UNMARKED: &str = "v0.11.0";
+
+/// What is to be done about cert-manager.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Plan {
+    /// It is not there.
+    Absent,
+    /// Somebody else installed it, and looks after it.
+    External,
+    /// It is as it should be, or newer.
+    UpToDate {
+        /// The version that is installed.
+        version: String,
+    },
+    /// It is older, or not as its manifest says.
+    Upgrade {
+        /// The version that is installed.
+        from: String,
+        /// The version that is wanted.
+        to: String,
+    },
+}
+
+/// Compares what is installed with what is wanted.
+pub async fn plan(cluster: &ManagementCluster, wanted: &Manifest) -> Result<Plan, ServerError> {
+    let found = components(cluster).await?;
+    if found.is_empty() {
+        let is_there = cluster.kinds().await?.any_version(GROUP, "Certificate").is_some();
+        return Ok(if is_there { Plan::External } else { Plan::Absent });
+    }
+    let images = images_in_use(cluster).await?;
+    Ok(decide(&found, &images, wanted))
+}
+
+/// What clusterctl or we installed of cert-manager, without what servers make of it.
+pub(super) async fn components(cluster: &ManagementCluster) -> Result<Vec<Component>, ServerError> {
+    let mut found = sweep::sweep_kinds(cluster, &selector(), is_part_of_kubernetes).await?;
+    found.retain(|it| !matches!(it.id.kind.as_str(), "Endpoints" | "EndpointSlice"));
+    Ok(found)
+}
+
+/// The selector of everything that belongs to it.
+pub(super) fn selector() -> String {
+    format!("{}={CERT_MANAGER}", label::CLUSTERCTL_CORE)
+}
+
+/// Nothing of cert-manager's manifest is of a kind that somebody defined, and there may be hundreds of those.
+fn is_part_of_kubernetes(kind: &Kind) -> bool {
+    let group = &kind.resource.group;
+    !group.contains('.') || (group.ends_with(".k8s.io") && !group.ends_with(".x-k8s.io"))
+}
+
+async fn images_in_use(cluster: &ManagementCluster) -> Result<Vec<String>, ServerError> {
+    let kinds = cluster.kinds().await?;
+    let mut found = Vec::new();
+    for kind in ["Deployment", "DaemonSet"].iter().filter_map(|it| kinds.find("apps/v1", it)) {
+        for object in cluster.list(kind, None, &selector()).await? {
+            found.extend(images(&object.data).map(str::to_owned));
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// The decision of the plan, over values.
+fn decide(found: &[Component], images_in_use: &[String], wanted: &Manifest) -> Plan {
+    let to = wanted.version.clone();
+    let mut installed = to.clone();
+    for component in found {
+        let Some(version) = version_of(component) else {
+            return Plan::Upgrade { from: UNMARKED.to_owned(), to };
+        };
+        version.clone_into(&mut installed);
+        match compare(version, &to) {
+            Difference::Older => return Plan::Upgrade { from: installed, to },
+            Difference::Newer => {}
+            Difference::None => {
+                if !is_complete(found, wanted) || images_of(wanted) != images_in_use {
+                    return Plan::Upgrade { from: installed, to };
+                }
+            }
+        }
+    }
+    Plan::UpToDate { version: installed }
+}
+
+fn version_of(component: &Component) -> Option<&str> {
+    component.metadata.annotations.as_ref()?.get(VERSION_ANNOTATION).map(String::as_str)
+}
+
+/// Whether what is found and what is wanted are the same objects.
+fn is_complete(found: &[Component], wanted: &Manifest) -> bool {
+    let found: BTreeSet<_> = found.iter().map(|it| Identity::of(&it.id)).collect();
+    let ids: Vec<_> = wanted.objects.iter().map(ObjectRef::of).collect();
+    found == ids.iter().map(Identity::of).collect()
+}
+
+fn images_of(wanted: &Manifest) -> Vec<String> {
+    let workloads = wanted.objects.iter().filter(|it| it["kind"] == "Deployment" || it["kind"] == "DaemonSet");
+    let mut all: Vec<String> = workloads.flat_map(|it: &Value| images(it)).map(str::to_owned).collect();
+    all.sort();
+    all
+}
+
+/// What an object is whatever the version that it is read in.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Identity<'a>(&'a str, &'a str, Option<&'a str>, &'a str);
+
+impl<'a> Identity<'a> {
+    pub(super) fn of(id: &'a ObjectRef) -> Self {
+        Self(id.group(), &id.kind, id.namespace.as_deref(), &id.name)
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Difference {
+    /// What is installed is older, or different in a way that has no order.
+    Older,
+    None,
+    Newer,
+}
+
+/// Compares versions, with what stands behind a plus: numbers have an order, names are different or not.
+fn compare(installed: &str, wanted: &str) -> Difference {
+    let parsed = |text: &str| Version::parse(text.trim().trim_start_matches('v')).ok();
+    let (Some(installed), Some(wanted)) = (parsed(installed), parsed(wanted)) else {
+        return if installed == wanted { Difference::None } else { Difference::Older };
+    };
+    let number = |it: &BuildMetadata| it.parse::<u64>().ok();
+    match installed.cmp_precedence(&wanted) {
+        Ordering::Less => Difference::Older,
+        Ordering::Greater => Difference::Newer,
+        Ordering::Equal if installed.build == wanted.build => Difference::None,
+        Ordering::Equal => match (number(&installed.build), number(&wanted.build)) {
+            (Some(installed), Some(wanted)) if installed > wanted => Difference::Newer,
+            (None, Some(_)) if !installed.build.is_empty() => Difference::Newer,
+            _ => Difference::Older,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::{core::ObjectMeta, discovery::ApiResource};
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(kind: &str, name: &str) -> Value {
+        json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}})
+    }
+
+    fn component(object: &Value, version: Option<&str>) -> Component {
+        let id = ObjectRef::of(object);
+        let gvk = kube::core::GroupVersionKind::gvk("", "v1", &id.kind);
+        let annotations = version.map(|it| [(VERSION_ANNOTATION.to_owned(), it.to_owned())].into());
+        Component {
+            kind: Kind {
+                resource: ApiResource::from_gvk(&gvk),
+                is_namespaced: false,
+                is_managed: true,
+                is_preferred: true,
+            },
+            metadata: ObjectMeta { name: Some(id.name.clone()), annotations, ..ObjectMeta::default() },
+            id,
+        }
+    }
+
+    #[test]
+    fn what_is_older_or_not_as_its_manifest_says_is_upgraded() {
+        let objects = vec![object("Namespace", "a"), object("ServiceAccount", "b")];
+        let wanted = Manifest { version: "v1.2.0".to_owned(), objects: objects.clone() };
+        let upgrade = |from: &str| Plan::Upgrade { from: from.to_owned(), to: "v1.2.0".to_owned() };
+        let keep = |version: &str| Plan::UpToDate { version: version.to_owned() };
+        let both = |version| [component(&objects[0], version), component(&objects[1], version)].to_vec();
+        let mixed = [component(&objects[0], Some("v1.2.0")), component(&objects[1], Some("v1.1.0"))].to_vec();
+        let extra = [both(Some("v1.2.0")), vec![component(&object("Secret", "c"), Some("v1.2.0"))]].concat();
+        for (found, images, expected) in [
+            (both(Some("v1.2.0")), vec![], keep("v1.2.0")),
+            (both(Some("v1.3.0")), vec![], keep("v1.3.0")),
+            (both(Some("v1.1.9")), vec![], upgrade("v1.1.9")),
+            (both(None), vec![], upgrade(UNMARKED)),
+            (both(Some("v1.2.0"))[..1].to_vec(), vec![], upgrade("v1.2.0")),
+            (extra, vec![], upgrade("v1.2.0")),
+            (mixed, vec![], upgrade("v1.1.0")),
+            (both(Some("v1.2.0")), vec!["other".to_owned()], upgrade("v1.2.0")),
+        ] {
+            assert_eq!(decide(&found, &images, &wanted), expected, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn versions_differ_in_what_stands_behind_a_plus_too() {
+        use Difference::{Newer, None, Older};
+        for (installed, wanted, expected) in [
+            ("v1.2.0", "v1.2.0", None),
+            ("v1.2.0", "1.2.0", None),
+            ("v1.2.0", "v1.10.0", Older),
+            ("v1.2.0-rc.1", "v1.2.0", Older),
+            ("v1.2.1", "v1.2.0", Newer),
+            ("v1.2.0+1", "v1.2.0+2", Older),
+            ("v1.2.0+10", "v1.2.0+2", Newer),
+            ("v1.2.0", "v1.2.0+1", Older),
+            ("v1.2.0+a", "v1.2.0+b", Older),
+            ("v1.2.0+b", "v1.2.0+a", Older),
+            ("v1.2.0+1", "v1.2.0+a", Older),
+            ("v1.2.0+a", "v1.2.0+1", Newer),
+            ("nightly", "nightly", None),
+            ("nightly", "v1.2.0", Older),
+        ] {
+            assert_eq!(compare(installed, wanted), expected, "{installed} {wanted}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! cert-manager upgraded in place: nothing is taken down before its successor is there.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use futures::{StreamExt, TryStreamExt, stream};
+use kube::api::DeleteParams;
+
+use super::{
+    CertManagerError, Event, Manifest, Tell,
+    plan::{Identity, components},
+    probe,
+};
+use crate::{ManagementCluster, ObjectRef, ServerError, adoption, apply, error, sweep::Component};
+
+const AT_ONCE: usize = 16;
+
+/// Applies a version over the one that is there, deletes what it no longer has, and waits until it answers.
+pub async fn upgrade(
+    cluster: &ManagementCluster,
+    wanted: &Manifest,
+    limit: Duration,
+    tell: Tell<'_>,
+) -> Result<(), CertManagerError> {
+    let before = components(cluster).await?;
+    adoption::adopt(cluster, &before).await?;
+    install(cluster, wanted, tell).await?;
+    prune(cluster, &before, wanted).await?;
+    probe::wait(cluster, limit, &|reason| tell(Event::Waiting { reason })).await
+}
+
+/// Applies a version.
+pub(super) async fn install(
+    cluster: &ManagementCluster,
+    wanted: &Manifest,
+    tell: Tell<'_>,
+) -> Result<(), CertManagerError> {
+    Ok(apply::apply(cluster, &wanted.objects, &|event| tell(Event::Apply(event))).await?)
+}
+
+/// Deletes what was installed before and is no longer wanted.
+async fn prune(
+    cluster: &ManagementCluster,
+    before: &[Component],
+    wanted: &Manifest,
+) -> Result<(), ServerError> {
+    let deleted = stale(before, wanted).map(|component| async move {
+        let id = &component.id;
+        let api = cluster.objects(&component.kind, id.namespace.as_deref());
+        match api.delete(&id.name, &DeleteParams::background()).await {
+            Ok(_) => Ok(()),
+            Err(error) if error::is_not_found(&error) => Ok(()),
+            Err(error) => Err(cluster.failed(format!("delete {id}"), error)),
+        }
+    });
+    stream::iter(deleted).buffer_unordered(AT_ONCE).try_collect().await
+}
+
+/// What is no longer wanted. Kinds and namespaces stay: with them would go what users made.
+fn stale<'a>(before: &'a [Component], wanted: &Manifest) -> impl Iterator<Item = &'a Component> {
+    let ids: Vec<_> = wanted.objects.iter().map(ObjectRef::of).collect();
+    let kept: BTreeSet<_> = ids.iter().map(Identity::of).collect();
+    let is_stale = |it: &&Component| {
+        let has_owner = it.metadata.owner_references.as_ref().is_some_and(|owners| !owners.is_empty());
+        !has_owner
+            && !matches!(it.id.kind.as_str(), "Namespace" | "CustomResourceDefinition")
+            && !kept.contains(&Identity::of(&it.id))
+    };
+    before.iter().filter(is_stale).collect::<Vec<_>>().into_iter()
+}
