@@ -141,7 +141,8 @@ impl UpgradedProviders {
             (ProviderType::RuntimeExtension, &self.runtime_extension),
             (ProviderType::Addon, &self.addon),
         ];
-        let named = lists.into_iter().flat_map(|(kind, names)| names.iter().map(move |name| (kind, name.as_str())));
+        let named =
+            lists.into_iter().flat_map(|(kind, names)| names.iter().map(move |name| (kind, name.as_str())));
         named.filter(|(_, name)| !name.is_empty())
     }
 }

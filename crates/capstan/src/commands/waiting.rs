@@ -54,8 +54,9 @@ fn end(result: Result<(), WaitError>, progress: &Progress, printer: Printer) -> 
         Ok(()) => printer.done("all providers run"),
         Err(WaitError::Server(error)) => return Err(error.into()),
         Err(error) => {
-            let mut told = CommandError::plain(format!("{error}; everything is installed"))
-                .hint("once the reasons are gone they come up by themselves; --wait-provider-timeout waits longer");
+            let mut told = CommandError::plain(format!("{error}; everything is installed")).hint(
+                "once the reasons are gone they come up by themselves; --wait-provider-timeout waits longer",
+            );
             if let WaitError::Late { late, .. } = &error {
                 told.causes = late.iter().map(ToString::to_string).collect();
             }

@@ -10,3 +10,4 @@ mod kubeadm;
 mod local;
 mod management;
 mod release;
+mod upgrade;

@@ -224,14 +224,16 @@ async fn a_plan_shows_what_there_is_and_what_is_wrong_with_the_rest() {
         estate.publish(&Release { series: NEXT, ..release });
     }
     let told = estate.run(&["upgrade", "plan"]);
-    let closing = "The current version of capstan could not upgrade to v1beta9 contract (only v1beta2 supported).\n";
+    let closing =
+        "The current version of capstan could not upgrade to v1beta9 contract (only v1beta2 supported).\n";
     assert!(told.out.contains(closing), "{told:?}");
     estate.run(&["upgrade", "apply", "--contract", "v1beta9"]).fails(&["\"v1beta9\" cannot be upgraded to"]);
 }
 
 /// What the next release of the infrastructure provider does differently.
 fn next_acme() -> Vec<Value> {
-    let mut objects = Release { kind: (ACME_GROUP, "AcmeCluster", &["v1beta2"]), ..release(ACME, "v1.1.0") }.components();
+    let mut objects =
+        Release { kind: (ACME_GROUP, "AcmeCluster", &["v1beta2"]), ..release(ACME, "v1.1.0") }.components();
     change(&mut objects, "Deployment", |it| {
         // Neither selectors nor the roles of bindings can be changed.
         it["spec"]["selector"]["matchLabels"]["generation"] = json!("two");
@@ -246,7 +248,8 @@ const ACME_GROUP: &str = "infrastructure.cluster.x-k8s.io";
 
 /// What its first release has that the next one has not.
 fn first_acme(versions: &'static [&'static str]) -> Vec<Value> {
-    let mut objects = Release { kind: (ACME_GROUP, "AcmeCluster", versions), ..release(ACME, "v1.0.0") }.components();
+    let mut objects =
+        Release { kind: (ACME_GROUP, "AcmeCluster", versions), ..release(ACME, "v1.0.0") }.components();
     change(&mut objects, "Service", |it| {
         it["spec"]["sessionAffinity"] = json!("ClientIP");
         it["metadata"]["annotations"] = json!({"acme.io/old": "yes"});
@@ -467,7 +470,10 @@ async fn what_cannot_be_is_refused_before_anything_is_stopped() {
         (&["--core", "cluster-api:v1.9.0"], &["v1.9.0", "nothing was changed"]),
         // Core and both kubeadm providers could go, but nobody goes if one cannot.
         (&["--core", "cluster-api:v1.1.0", "-i", "acme:v1.1.0"], &["ACME_TOKEN", "nothing was changed"]),
-        (&["--contract", "v1beta2"], &["are stored as v1beta2, which infrastructure-acme v1.2.1 does not have any more"]),
+        (
+            &["--contract", "v1beta2"],
+            &["are stored as v1beta2, which infrastructure-acme v1.2.1 does not have any more"],
+        ),
         (
             &["--core", "cluster-api:v1.1.0", "-i", "acme:v1.2.0"],
             &[
@@ -517,8 +523,16 @@ async fn what_cannot_be_is_refused_before_anything_is_stopped() {
 async fn a_failure_halfway_starts_the_controllers_again_and_can_be_gone_on_from() {
     let estate = Estate::with_everything().await;
     estate.publish_all("v1.1.0");
-    let command =
-        ["upgrade", "apply", "--core", "cluster-api:v1.1.0", "--infrastructure", "acme:v1.1.0", "-b", "kubeadm:v1.1.0"];
+    let command = [
+        "upgrade",
+        "apply",
+        "--core",
+        "cluster-api:v1.1.0",
+        "--infrastructure",
+        "acme:v1.1.0",
+        "-b",
+        "kubeadm:v1.1.0",
+    ];
     estate.scale(ACME, 2).await;
     estate.forbid("services", "acme-webhook-service").await;
     let told = estate.run(&command);
@@ -531,7 +545,12 @@ async fn a_failure_halfway_starts_the_controllers_again_and_can_be_gone_on_from(
     ]);
     assert!(error.contains("infrastructure-acme: its controllers were started again"), "{error}");
     let versions = estate.versions().await;
-    let expected = [(CORE, "v1.1.0"), ("bootstrap-kubeadm", "v1.1.0"), ("control-plane-kubeadm", "v1.0.0"), (ACME, "v1.0.0")];
+    let expected = [
+        (CORE, "v1.1.0"),
+        ("bootstrap-kubeadm", "v1.1.0"),
+        ("control-plane-kubeadm", "v1.0.0"),
+        (ACME, "v1.0.0"),
+    ];
     for (label, version) in expected {
         assert_eq!(versions[label], version, "{label}");
         let replicas = if label == ACME { 2 } else { 1 };

@@ -27,10 +27,8 @@ impl Manifest {
     pub async fn fetch(releases: &Releases<'_>, wanted: &CertManager) -> Result<Self, ReleaseError> {
         let repository = Repository::open_cert_manager(wanted, releases.config, releases.http)?;
         let File { text, origin, .. } = repository.components(&wanted.version).await?;
-        let documents = yaml::read(&text).map_err(|error| ReleaseError::Text {
-            origin: origin.clone(),
-            source: Box::new(error.into()),
-        })?;
+        let documents = yaml::read(&text)
+            .map_err(|error| ReleaseError::Text { origin: origin.clone(), source: Box::new(error.into()) })?;
         let objects: Vec<Value> = documents.into_iter().map(|it| it.value).collect();
         Self::new(&wanted.version, objects, &releases.config.images()?)
             .map_err(|source| ReleaseError::Components { origin, source: Box::new(source) })
@@ -57,11 +55,7 @@ pub(super) fn images(object: &Value) -> impl Iterator<Item = &str> {
     lists.into_iter().flatten().flatten().filter_map(|it| it["image"].as_str())
 }
 
-fn replace_images(
-    object: &mut Value,
-    document: usize,
-    overrides: &Overrides,
-) -> Result<(), ComponentsError> {
+fn replace_images(object: &mut Value, document: usize, overrides: &Overrides) -> Result<(), ComponentsError> {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
     let id = ObjectId { document, kind: text("/kind"), name: text("/metadata/name") };
     if !matches!(id.kind.as_str(), "Deployment" | "DaemonSet") {
@@ -114,11 +108,14 @@ mod tests {
         };
         let account = json!({"apiVersion": "v1", "kind": "ServiceAccount",
                              "metadata": {"name": "cm", "labels": {"app": "cm"}, "annotations": null}});
-        let overrides: Overrides = [("cert-manager".to_owned(), Override {
-            repository: "mirror.example.com/cm".to_owned(),
-            name: String::new(),
-            tag: String::new(),
-        })]
+        let overrides: Overrides = [(
+            "cert-manager".to_owned(),
+            Override {
+                repository: "mirror.example.com/cm".to_owned(),
+                name: String::new(),
+                tag: String::new(),
+            },
+        )]
         .into_iter()
         .collect();
         let objects = vec![deployment("quay.io/jetstack/controller:v1"), account];

@@ -111,7 +111,8 @@ fn is_complete(found: &[Component], wanted: &Manifest) -> bool {
 }
 
 fn images_of(wanted: &Manifest) -> Vec<String> {
-    let workloads = wanted.objects.iter().filter(|it| it["kind"] == "Deployment" || it["kind"] == "DaemonSet");
+    let workloads =
+        wanted.objects.iter().filter(|it| it["kind"] == "Deployment" || it["kind"] == "DaemonSet");
     let mut all: Vec<String> = workloads.flat_map(|it: &Value| images(it)).map(str::to_owned).collect();
     all.sort();
     all

@@ -154,9 +154,9 @@ async fn fetch(
                 Some(there) => fetched.present.push(there.clone()),
                 None => fetched.queue.push(prepared),
             },
-            Err(error) => fetched
-                .failures
-                .push(Problem::Release { provider: asked.label(), error: Box::new(error) }),
+            Err(error) => {
+                fetched.failures.push(Problem::Release { provider: asked.label(), error: Box::new(error) })
+            }
         }
     }
     fetched

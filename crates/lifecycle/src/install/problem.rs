@@ -2,12 +2,7 @@
 
 use capstan_api::contract::ContractVersion;
 
-use crate::{
-    ObjectRef,
-    dry_run::Refusal,
-    inventory::Installed,
-    release::ReleaseError,
-};
+use crate::{ObjectRef, dry_run::Refusal, inventory::Installed, release::ReleaseError};
 
 /// Keeps a definition from being checked for its name.
 pub const SKIP_NAME_CHECK: &str = "clusterctl.cluster.x-k8s.io/skip-crd-name-preflight-check";
@@ -128,10 +123,7 @@ pub enum Problem {
 impl Problem {
     /// Whether the installation can be tried all the same.
     pub fn can_be_ignored(&self) -> bool {
-        !matches!(
-            self,
-            Self::Release { .. } | Self::InventoryVersion { .. } | Self::UnknownKind { .. }
-        )
+        !matches!(self, Self::Release { .. } | Self::InventoryVersion { .. } | Self::UnknownKind { .. })
     }
 
     /// What to do about it; for releases the caller knows more.
@@ -151,23 +143,29 @@ impl Problem {
             Self::Cores { .. } => "delete the others first: capstan delete --core NAME".to_owned(),
             Self::UnknownContract { .. } => "upgrade the core provider first".to_owned(),
             Self::Contract { contract, .. } => {
-                format!("install a version of the provider, or of core, that goes with the other's; {contract} needs core of the same contract or later")
+                format!(
+                    "install a version of the provider, or of core, that goes with the other's; {contract} needs core of the same contract or later"
+                )
             }
             Self::DefinitionName { .. } => format!(
                 "this is for the provider's author to repair; if core never refers to the kind, annotation \
                  {SKIP_NAME_CHECK} says so"
             ),
             Self::ForeignDefinition { owner: Some(owner), .. } => {
-                format!("delete provider {owner} with --include-crd first, or take the definition over by --validate=false")
+                format!(
+                    "delete provider {owner} with --include-crd first, or take the definition over by --validate=false"
+                )
             }
             Self::ForeignDefinition { name, .. } => format!(
                 "if nobody needs it, delete it and its objects (kubectl delete crd {name}), or take it over by \
                  --validate=false"
             ),
             Self::SharedDefinition { .. } => "install one of the two".to_owned(),
-            Self::Refused { .. } => "repair the release or the variables that it is rendered with, or use another \
+            Self::Refused { .. } => {
+                "repair the release or the variables that it is rendered with, or use another \
                                      version"
-                .to_owned(),
+                    .to_owned()
+            }
             Self::UnknownKind { object, .. } => format!("install what defines {} first", object.kind),
         })
     }

@@ -165,15 +165,16 @@ mod tests {
         for (given, first, expected) in [
             (&[(Bootstrap, "-"), (ControlPlane, "-")][..], true, &["cluster-api"][..]),
             (&[(Core, "-"), (Infrastructure, "a")], false, &["infrastructure-a"]),
-            (&[(Ipam, "i:v1"), (Core, "mine:v2"), (Bootstrap, "-"), (ControlPlane, "k")], true, &[
-                "mine:v2",
-                "control-plane-k",
-                "ipam-i:v1",
-            ]),
-            (&[(Infrastructure, "a"), (Infrastructure, "b"), (Infrastructure, "a")], false, &[
-                "infrastructure-a",
-                "infrastructure-b",
-            ]),
+            (
+                &[(Ipam, "i:v1"), (Core, "mine:v2"), (Bootstrap, "-"), (ControlPlane, "k")],
+                true,
+                &["mine:v2", "control-plane-k", "ipam-i:v1"],
+            ),
+            (
+                &[(Infrastructure, "a"), (Infrastructure, "b"), (Infrastructure, "a")],
+                false,
+                &["infrastructure-a", "infrastructure-b"],
+            ),
         ] {
             assert_eq!(ask(given, first).unwrap(), expected, "{given:?}");
         }

@@ -10,13 +10,13 @@ use capstan_api::{
 use serde_json::Value;
 
 use super::Problem;
+use super::problem::SKIP_NAME_CHECK;
 use crate::{
     Kinds, ObjectRef,
     apply::Wave,
     inventory::{Installed, Inventory},
     release::Prepared,
 };
-use super::problem::SKIP_NAME_CHECK;
 
 /// The definitions of a server: by name, the labels.
 pub(super) type Definitions = BTreeMap<String, BTreeMap<String, String>>;

@@ -91,7 +91,8 @@ async fn wait_for(
             return Ok(());
         }
         if start.elapsed() >= limit {
-            let late = try_join_all(late.into_iter().map(|(it, object)| with_pods(cluster, it, object))).await?;
+            let late =
+                try_join_all(late.into_iter().map(|(it, object)| with_pods(cluster, it, object))).await?;
             return Err(WaitError::Late { late, limit });
         }
         awaited = late.into_iter().map(|it| it.0).collect();
@@ -244,9 +245,7 @@ mod tests {
 
     #[test]
     fn a_deployment_says_why_it_is_not_available() {
-        let condition = |kind: &str, status: &str, message: &str| {
-            json!({"type": kind, "status": status, "message": message})
-        };
+        let condition = |kind: &str, status: &str, message: &str| json!({"type": kind, "status": status, "message": message});
         let available = condition("Available", "True", "has minimum availability");
         let unavailable_ = condition("Available", "False", "no minimum availability");
         let stuck = condition("Progressing", "False", "timed out");

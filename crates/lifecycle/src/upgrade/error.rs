@@ -1,10 +1,7 @@
 //! Why an upgrade cannot be.
 
 use crate::{
-    ObjectRef, ServerError,
-    apply::ApplyError,
-    cert_manager::CertManagerError,
-    inventory::Installed,
+    ObjectRef, ServerError, apply::ApplyError, cert_manager::CertManagerError, inventory::Installed,
     release::ReleaseError,
 };
 
@@ -82,7 +79,10 @@ pub enum UpgradeError {
         version: String,
     },
     /// Too many versions are left out.
-    #[error("{label} cannot go from {installed} to {version} in one step: no more than {} minor versions may be skipped", super::rules::MOST_MINORS)]
+    #[error(
+        "{label} cannot go from {installed} to {version} in one step: no more than {} minor versions may be skipped",
+        super::rules::MOST_MINORS
+    )]
     TooFar {
         /// The provider's label.
         label: String,
@@ -237,5 +237,9 @@ fn each(refusals: &[(ObjectRef, String)]) -> String {
 }
 
 fn held(finalizers: &[String]) -> String {
-    if finalizers.is_empty() { String::new() } else { format!(", held by finalizers {}", finalizers.join(", ")) }
+    if finalizers.is_empty() {
+        String::new()
+    } else {
+        format!(", held by finalizers {}", finalizers.join(", "))
+    }
 }

@@ -153,7 +153,8 @@ impl<'a> Survey<'a> {
     /// What was found; the installed release's own metadata help where the newest say nothing about it.
     fn finish(self, own: Option<&Metadata>) -> Outlook {
         let known = self.guide.iter().chain(own);
-        let contract = known.clone().find_map(|it| it.series_of(self.installed)).map(|it| it.contract.clone());
+        let contract =
+            known.clone().find_map(|it| it.series_of(self.installed)).map(|it| it.contract.clone());
         let series = known.flat_map(|it| &it.series);
         let is_later = |it: &&Series| {
             let (major, minor) = (self.installed.major(), self.installed.minor());
@@ -177,7 +178,11 @@ pub(super) mod tests {
         let series = series.split(' ').map(|it| {
             let (numbers, contract) = it.split_once('=').unwrap();
             let (major, minor) = numbers.split_once('.').unwrap();
-            Series { major: major.parse().unwrap(), minor: minor.parse().unwrap(), contract: contract.to_owned() }
+            Series {
+                major: major.parse().unwrap(),
+                minor: minor.parse().unwrap(),
+                contract: contract.to_owned(),
+            }
         });
         Ok(Metadata { series: series.collect(), origin: "metadata.yaml".to_owned() })
     }
@@ -238,7 +243,11 @@ pub(super) mod tests {
             // A tag without a release, and a release without its series.
             (
                 "v1.0.0",
-                &[("v1.1.0", "1.0=v1beta2 1.1=v1beta2"), ("v1.2.0", "1.0=v1beta2 1.1=v1beta2"), ("v1.3.0", "")],
+                &[
+                    ("v1.1.0", "1.0=v1beta2 1.1=v1beta2"),
+                    ("v1.2.0", "1.0=v1beta2 1.1=v1beta2"),
+                    ("v1.3.0", ""),
+                ],
                 &[("v1beta2", "v1.1.0")],
                 &["v1.3.0", "v1.2.0"],
                 3,
@@ -254,7 +263,8 @@ pub(super) mod tests {
         ];
         for (installed, releases, newest, passed_over, count) in cases {
             let (outlook, read) = outlook(installed, releases);
-            let found: Vec<_> = outlook.newest.iter().map(|(it, version)| (it.as_str(), version.as_str())).collect();
+            let found: Vec<_> =
+                outlook.newest.iter().map(|(it, version)| (it.as_str(), version.as_str())).collect();
             assert_eq!(found, *newest, "{releases:?}");
             let passed: Vec<_> = outlook.passed_over.iter().map(|it| it.0.as_str()).collect();
             assert_eq!(passed, *passed_over, "{releases:?}");

@@ -123,10 +123,8 @@ fn decide(prospects: &[Prospect], spoken: Option<&str>) -> Vec<Plan> {
 
 /// The plan for one contract, whether or not every provider can follow.
 pub(super) fn plan_for(prospects: &[Prospect], contract: &str) -> Plan {
-    let mut items: Vec<Item> = prospects
-        .iter()
-        .map(|it| Item { provider: it.provider.clone(), next: next(it, contract) })
-        .collect();
+    let mut items: Vec<Item> =
+        prospects.iter().map(|it| Item { provider: it.provider.clone(), next: next(it, contract) }).collect();
     items.sort_by(|a, b| order(&a.provider).cmp(&order(&b.provider)));
     Plan { contract: contract.to_owned(), items }
 }
@@ -155,7 +153,8 @@ fn newest(kind: ProviderType, outlook: &Outlook, contract: &str) -> Option<Strin
 fn is_whole(prospects: &[Prospect], contract: &str) -> bool {
     prospects.iter().all(|it| {
         let Ok(outlook) = &it.outlook else { return true };
-        let speaks_it = || outlook.contract.as_deref().is_some_and(|it| compatible_with(contract).contains(&it));
+        let speaks_it =
+            || outlook.contract.as_deref().is_some_and(|it| compatible_with(contract).contains(&it));
         let may_stay = it.provider.kind != ProviderType::Core && speaks_it();
         newest(it.provider.kind, outlook, contract).is_some() || may_stay
     })
@@ -191,7 +190,8 @@ fn too_far(plan: &Plan) -> impl Iterator<Item = Warning> {
         let Next::Version(version) = &item.next else { return None };
         let farthest = rules::farthest(&item.provider, version)?;
         let label = item.provider.label();
-        let text = format!("{version} cannot be reached in one step: upgrade to a release of {farthest} first");
+        let text =
+            format!("{version} cannot be reached in one step: upgrade to a release of {farthest} first");
         Some(Warning { label, text })
     })
 }
@@ -265,28 +265,19 @@ mod tests {
                 "from a contract that nobody speaks any more",
                 ("v1.0.0", &[("v1.0.1", "1.0=v1alpha4"), ("v2.0.0", "1.0=v1alpha4 2.0=v1beta2")]),
                 ("v2.0.0", &[("v2.0.1", "2.0=v1alpha4"), ("v3.0.0", "2.0=v1alpha4 3.0=v1beta2")]),
-                &[
-                    ("v1alpha4", Some("v1.0.1"), Some("v2.0.1")),
-                    ("v1beta2", Some("v2.0.0"), Some("v3.0.0")),
-                ],
+                &[("v1alpha4", Some("v1.0.1"), Some("v2.0.1")), ("v1beta2", Some("v2.0.0"), Some("v3.0.0"))],
             ),
             (
                 "infrastructure stays with a compatible contract",
                 ("v1.0.0", &[("v1.0.1", "1.0=v1beta1"), ("v2.0.0", "1.0=v1beta1 2.0=v1beta2")]),
                 ("v2.0.0", &[("v2.0.1", "2.0=v1beta1"), ("v3.0.0", "2.0=v1beta1 3.0=v1beta1")]),
-                &[
-                    ("v1beta1", Some("v1.0.1"), Some("v3.0.0")),
-                    ("v1beta2", Some("v2.0.0"), Some("v3.0.0")),
-                ],
+                &[("v1beta1", Some("v1.0.1"), Some("v3.0.0")), ("v1beta2", Some("v2.0.0"), Some("v3.0.0"))],
             ),
             (
                 "a contract that is not spoken yet",
                 ("v1.0.0", &[("v1.0.1", "1.0=v1beta2"), ("v2.0.0", "1.0=v1beta2 2.0=v1beta9")]),
                 ("v2.0.0", &[("v2.0.1", "2.0=v1beta2"), ("v3.0.0", "2.0=v1beta2 3.0=v1beta9")]),
-                &[
-                    ("v1beta2", Some("v1.0.1"), Some("v2.0.1")),
-                    ("v1beta9", Some("v2.0.0"), Some("v3.0.0")),
-                ],
+                &[("v1beta2", Some("v1.0.1"), Some("v2.0.1")), ("v1beta9", Some("v2.0.0"), Some("v3.0.0"))],
             ),
             (
                 "a partial upgrade is shown for the current contract",
@@ -309,7 +300,10 @@ mod tests {
             // Upstream hides this plan, and applies it when told to.
             (
                 "what is installed may be good for the new contract already",
-                ("v1.9.0", &[("v1.10.0", "1.9=v1beta1 1.10=v1beta1"), ("v1.13.6", "1.9=v1beta1 1.13=v1beta2")]),
+                (
+                    "v1.9.0",
+                    &[("v1.10.0", "1.9=v1beta1 1.10=v1beta1"), ("v1.13.6", "1.9=v1beta1 1.13=v1beta2")],
+                ),
                 ("v1.10.0", &[("v1.10.0", "1.10=v1beta1")]),
                 &[("v1beta1", Some("v1.10.0"), None), ("v1beta2", Some("v1.13.6"), None)],
             ),
@@ -349,8 +343,10 @@ mod tests {
 
     #[test]
     fn rows_are_in_upstreams_order() {
-        let kinds = [ProviderType::Core, ProviderType::Infrastructure, ProviderType::Ipam, ProviderType::Addon];
-        let prospects: Vec<_> = kinds.map(|it| prospect(it, "any", ("v1.0.0", &[("v1.0.0", "1.0=v1beta2")]))).into();
+        let kinds =
+            [ProviderType::Core, ProviderType::Infrastructure, ProviderType::Ipam, ProviderType::Addon];
+        let prospects: Vec<_> =
+            kinds.map(|it| prospect(it, "any", ("v1.0.0", &[("v1.0.0", "1.0=v1beta2")]))).into();
         let plan = plan_for(&prospects, "v1beta2");
         let order: Vec<_> = plan.items.iter().map(|it| it.provider.kind).collect();
         assert_eq!(

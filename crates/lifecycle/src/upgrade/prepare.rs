@@ -169,14 +169,19 @@ impl Upgrade {
         let is_cleared = |id: &ObjectRef| self.steps.iter().any(|it| it.clears_the_way_for(id));
         preview.refusals.retain(|it| !is_cleared(&it.object));
         let replaced = self.steps.iter().flat_map(|it| &it.replaced);
-        preview.notes.extend(replaced.map(|it| format!("{it} is deleted and made anew: a field cannot be changed")));
+        preview
+            .notes
+            .extend(replaced.map(|it| format!("{it} is deleted and made anew: a field cannot be changed")));
         preview.notes.extend(self.steps.iter().flat_map(|it| &it.leftovers.kept).map(|it| {
             format!("{it} stays, though the new release does not have it: there are objects of it")
         }));
         let migrations = self.steps.iter().flat_map(|it| &it.migrations);
         preview.notes.extend(migrations.map(|it| {
             let gone = it.dropped.join(" and ");
-            format!("objects of {} are written as {} first, since {gone} will be gone", it.definition, it.stored)
+            format!(
+                "objects of {} are written as {} first, since {gone} will be gone",
+                it.definition, it.stored
+            )
         }));
         Ok(preview)
     }
@@ -234,7 +239,8 @@ async fn targets(
     let mut targets: Vec<Target> = items
         .filter_map(|item| {
             // What was begun is finished.
-            let begun = || unfinished.iter().find(|it| it.provider == item.provider).map(|it| it.version.clone());
+            let begun =
+                || unfinished.iter().find(|it| it.provider == item.provider).map(|it| it.version.clone());
             let version = match item.next {
                 Next::Version(version) => Some(version),
                 Next::UpToDate | Next::Unknown => begun(),
@@ -255,9 +261,8 @@ fn to_do(
     let (mut to_do, mut up_to_date) = (Vec::new(), Vec::new());
     for target in targets {
         rules::check_step(&target)?;
-        let direction = rules::direction(&target).map_err(|error| {
-            UpgradeError::release(&target.provider, ReleaseError::Metadata(error.into()))
-        })?;
+        let direction = rules::direction(&target)
+            .map_err(|error| UpgradeError::release(&target.provider, ReleaseError::Metadata(error.into())))?;
         let is_begun = unfinished.iter().any(|it| it.provider == target.provider);
         match direction {
             // What is half gone is brought back by the same version.
@@ -414,8 +419,8 @@ async fn live_definitions(
             let found = found
                 .map_err(|error| cluster.failed(format!("look at CustomResourceDefinition {name}"), error))?;
             let found = found.map(serde_json::to_value).transpose();
-            let found =
-                found.map_err(|error| cluster.failed(format!("read {name}"), kube::Error::SerdeError(error)))?;
+            let found = found
+                .map_err(|error| cluster.failed(format!("read {name}"), kube::Error::SerdeError(error)))?;
             Ok::<_, UpgradeError>((name, found.unwrap_or_default()))
         }
     });

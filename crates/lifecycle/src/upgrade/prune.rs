@@ -153,16 +153,15 @@ mod tests {
             component("policy/v2", "Budget", "kept", &acme),
             component("clusterctl.cluster.x-k8s.io/v1alpha3", "Provider", "infrastructure-acme", &entry),
         ];
-        let object = |api_version: &str, kind: &str, name: &str, namespace: Option<&str>| {
-            json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "namespace": namespace}})
-        };
+        let object = |api_version: &str, kind: &str, name: &str, namespace: Option<&str>| json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "namespace": namespace}});
         let release = [
             object("v1", "ConfigMap", "kept", Some("acme-system")),
             object("rbac.authorization.k8s.io/v1", "ClusterRole", "kept", None),
             object("policy/v1", "Budget", "kept", Some("acme-system")),
             object("v1", "ConfigMap", "new", Some("acme-system")),
         ];
-        let gone: Vec<_> = dropped(&installed, "infrastructure-acme", &release).map(|it| it.id.to_string()).collect();
+        let gone: Vec<_> =
+            dropped(&installed, "infrastructure-acme", &release).map(|it| it.id.to_string()).collect();
         assert_eq!(
             gone,
             [

@@ -2,10 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use capstan_api::{
-    contract::ContractVersion,
-    provider::ProviderType,
-};
+use capstan_api::{contract::ContractVersion, provider::ProviderType};
 use capstan_repository::{NotAVersion, Version};
 
 use super::{UpgradeError, contracts::compatible_with, prepare::Asked};
@@ -253,7 +250,10 @@ mod tests {
         assert_eq!(labels, ["cluster-api", "bootstrap-kubeadm"]);
         for (asked, expected) in [
             (vec![core.clone(), core], "provider cluster-api is named more than once"),
-            (vec![asked(Infrastructure, "aws", None, Some("v1"))], "provider infrastructure-aws is not installed"),
+            (
+                vec![asked(Infrastructure, "aws", None, Some("v1"))],
+                "provider infrastructure-aws is not installed",
+            ),
             (
                 vec![asked(Bootstrap, "kubeadm", Some("elsewhere"), Some("v1"))],
                 "provider bootstrap-kubeadm is not installed in namespace elsewhere",
@@ -299,15 +299,31 @@ mod tests {
         let cases: [Case<'_>; 7] = [
             (("v1beta1", "v1beta2"), Some("v1beta2"), Some("v1beta1"), None),
             (("v1beta1", "v1beta2"), Some("v1beta1"), Some("v1beta2"), None),
-            (("v1beta2", "v1beta2"), Some("v1alpha4"), Some("v1beta1"), Some("infrastructure-goes v1.0.0 speaks")),
-            (("v1beta1", "v1beta1"), Some("v1beta2"), Some("v1beta1"), Some("infrastructure-goes v1.0.0 speaks")),
-            (("v1alpha4", "v1beta2"), Some("v1beta2"), Some("v1alpha4"), Some("infrastructure-stays v1.0.0 speaks")),
+            (
+                ("v1beta2", "v1beta2"),
+                Some("v1alpha4"),
+                Some("v1beta1"),
+                Some("infrastructure-goes v1.0.0 speaks"),
+            ),
+            (
+                ("v1beta1", "v1beta1"),
+                Some("v1beta2"),
+                Some("v1beta1"),
+                Some("infrastructure-goes v1.0.0 speaks"),
+            ),
+            (
+                ("v1alpha4", "v1beta2"),
+                Some("v1beta2"),
+                Some("v1alpha4"),
+                Some("infrastructure-stays v1.0.0 speaks"),
+            ),
             (("v1beta2", "v1beta2"), Some("v1beta2"), None, None),
             (("v1beta1", "v1beta2"), Some("v1beta2"), None, Some("a contract that cannot be told")),
         ];
         for ((before, core), goes, stays, expected) in cases {
             let (targets, others) = ([speaker("goes", goes)], [speaker("stays", stays)]);
-            let message = check_contracts(core, Some(before), &targets, &others).err().map(|it| it.to_string());
+            let message =
+                check_contracts(core, Some(before), &targets, &others).err().map(|it| it.to_string());
             match (expected, message) {
                 (None, None) => {}
                 (Some(part), Some(message)) => assert!(message.contains(part), "{message}"),

@@ -67,7 +67,9 @@ pub(super) async fn start(
 
 /// Those of a release's Deployments whose number of replicas it names.
 pub(super) fn with_replicas(objects: &[Value]) -> HashSet<(String, String)> {
-    let is_named = |it: &&Value| it["kind"] == "Deployment" && it.pointer("/spec/replicas").is_some_and(|it| !it.is_null());
+    let is_named = |it: &&Value| {
+        it["kind"] == "Deployment" && it.pointer("/spec/replicas").is_some_and(|it| !it.is_null())
+    };
     let ids = objects.iter().filter(is_named).map(ObjectRef::of);
     ids.map(|id| (id.namespace.unwrap_or_default(), id.name)).collect()
 }
@@ -99,7 +101,9 @@ async fn stop_one(
             Ok(Some(found)) => deployment = found,
             Ok(None) => return Ok(()),
             Err(error) if error::is_passing(&error) => {}
-            Err(error) => return Err(cluster.failed(format!("look at {}", id(kind, &deployment)), error).into()),
+            Err(error) => {
+                return Err(cluster.failed(format!("look at {}", id(kind, &deployment)), error).into());
+            }
         }
     }
 }

@@ -228,9 +228,9 @@ mod tests {
 
     fn definition(versions: &[&str], stored: &[&str]) -> Value {
         let last = versions.len();
-        let versions = versions.iter().enumerate().map(|(at, it)| {
-            json!({"name": it, "served": true, "storage": at + 1 == last, "schema": {"of": it}})
-        });
+        let versions = versions.iter().enumerate().map(
+            |(at, it)| json!({"name": it, "served": true, "storage": at + 1 == last, "schema": {"of": it}}),
+        );
         json!({"spec": {"versions": versions.collect::<Vec<_>>()}, "status": {"storedVersions": stored}})
     }
 
@@ -244,8 +244,18 @@ mod tests {
         type Texts = &'static [&'static str];
         let cases: [(Texts, Texts, Texts, Verdict); 6] = [
             (&["v1alpha1", "v1beta1"], &["v1beta1"], &["v1beta1"], Verdict::Fine),
-            (&["v1alpha1", "v1beta1"], &["v1alpha1", "v1beta1"], &["v1alpha1", "v1beta1", "v1"], Verdict::Fine),
-            (&["v1alpha1", "v1beta1"], &["v1alpha1", "v1beta1"], &["v1beta1", "v1"], migrate("v1beta1", &["v1alpha1"])),
+            (
+                &["v1alpha1", "v1beta1"],
+                &["v1alpha1", "v1beta1"],
+                &["v1alpha1", "v1beta1", "v1"],
+                Verdict::Fine,
+            ),
+            (
+                &["v1alpha1", "v1beta1"],
+                &["v1alpha1", "v1beta1"],
+                &["v1beta1", "v1"],
+                migrate("v1beta1", &["v1alpha1"]),
+            ),
             // A version that is not even there any more may still be noted.
             (&["v1beta1"], &["v1alpha1", "v1beta1"], &["v1beta1", "v1"], migrate("v1beta1", &["v1alpha1"])),
             (&["v1alpha1", "v1beta1"], &["v1beta1"], &["v1"], lost("v1beta1")),
@@ -262,7 +272,10 @@ mod tests {
         let live = definition(&["v1alpha1", "v1beta1"], &["v1alpha1", "v1beta1"]);
         let tried = to_be_tried(&live, &definition(&["v1beta1", "v1"], &[]));
         let names: Vec<_> = versions(&tried).map(|it| (it["name"].clone(), it["storage"].clone())).collect();
-        assert_eq!(names, [(json!("v1beta1"), json!(false)), (json!("v1"), json!(true)), (json!("v1alpha1"), json!(false))]);
+        assert_eq!(
+            names,
+            [(json!("v1beta1"), json!(false)), (json!("v1"), json!(true)), (json!("v1alpha1"), json!(false))]
+        );
         assert_eq!(version(&tried, "v1alpha1").unwrap()["schema"], json!({"of": "v1alpha1"}));
         let same = definition(&["v1beta1"], &[]);
         assert_eq!(to_be_tried(&definition(&["v1beta1"], &["v1beta1"]), &same), same);

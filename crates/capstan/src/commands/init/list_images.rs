@@ -22,7 +22,11 @@ use crate::{
 
 const CERT_MANAGER_NAMESPACE: &str = "cert-manager";
 
-pub(super) async fn run(args: &ListImagesArgs, globals: &Globals, printer: Printer) -> Result<(), CommandError> {
+pub(super) async fn run(
+    args: &ListImagesArgs,
+    globals: &Globals,
+    printer: Printer,
+) -> Result<(), CommandError> {
     let session = Session::open(globals, printer).await?;
     let flags = [&args.kubeconfig.kubeconfig, &args.kubeconfig.kubeconfig_context];
     let is_asked = flags.into_iter().flatten().any(|it| !it.is_empty());

@@ -115,7 +115,10 @@ fn tell_progress(event: &Event<'_>, printer: Printer) {
             migration.dropped.join(" and ")
         )),
         Event::Migrated { migration, count } => {
-            printer.done(&format!("{count} objects of {} are stored as {}", migration.definition, migration.stored));
+            printer.done(&format!(
+                "{count} objects of {} are stored as {}",
+                migration.definition, migration.stored
+            ));
         }
         Event::Stopping(step) => printer.step(&format!("{}: stopping {}", step.label(), step.from.version)),
         Event::Replacing(step) => printer.step(&format!("{}: installing {}", step.label(), step.to.version)),
@@ -127,14 +130,22 @@ fn tell_progress(event: &Event<'_>, printer: Printer) {
             let leftovers = &step.leftovers;
             if !leftovers.gone.is_empty() {
                 let (label, count) = (step.label(), leftovers.gone.len());
-                printer.step(&format!("{label}: deleting {count} objects that {} does not have", step.to.version));
+                printer.step(&format!(
+                    "{label}: deleting {count} objects that {} does not have",
+                    step.to.version
+                ));
             }
             for kept in &leftovers.kept {
-                printer.warn(&format!("{kept} stays, though {} does not have it: there are objects of it", step.to.version));
+                printer.warn(&format!(
+                    "{kept} stays, though {} does not have it: there are objects of it",
+                    step.to.version
+                ));
             }
         }
         Event::Upgraded(step) => printer.done(&format!("{} is at {}", step.label(), step.to.version)),
-        Event::Restored(step) => printer.step(&format!("{}: its controllers were started again", step.label())),
+        Event::Restored(step) => {
+            printer.step(&format!("{}: its controllers were started again", step.label()))
+        }
     }
 }
 

@@ -27,7 +27,10 @@ pub(crate) async fn run(args: UpgradeArgs, globals: &Globals, printer: Printer) 
 }
 
 /// Says what an upgrade left behind that was begun and not finished.
-pub(crate) async fn tell_unfinished(cluster: &ManagementCluster, printer: Printer) -> Result<(), CommandError> {
+pub(crate) async fn tell_unfinished(
+    cluster: &ManagementCluster,
+    printer: Printer,
+) -> Result<(), CommandError> {
     let unfinished = upgrade::unfinished(cluster).await?;
     for it in &unfinished {
         let Unfinished { provider, version } = it;

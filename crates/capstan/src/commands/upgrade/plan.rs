@@ -50,10 +50,14 @@ fn plan_as_text(plan: &Plan) -> String {
             "You can now apply the upgrade by executing the following command:\n\n{name} upgrade apply --contract {contract}"
         ),
         (true, false) => {
-            format!("The current version of {name} could not upgrade to {contract} contract (only v1beta2 supported).")
+            format!(
+                "The current version of {name} could not upgrade to {contract} contract (only v1beta2 supported)."
+            )
         }
     };
-    format!("\nLatest release available for the {contract} Cluster API contract version:\n\n{table}\n{closing}\n\n")
+    format!(
+        "\nLatest release available for the {contract} Cluster API contract version:\n\n{table}\n{closing}\n\n"
+    )
 }
 
 fn row(Item { provider, next }: &Item) -> Vec<String> {
