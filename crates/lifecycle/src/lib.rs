@@ -24,6 +24,7 @@ pub mod rollout;
 mod served;
 pub mod server_version;
 pub mod sweep;
+pub mod upgrade;
 
 pub use error::ServerError;
 pub use kinds::{Kind, Kinds};

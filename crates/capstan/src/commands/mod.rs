@@ -15,7 +15,9 @@ mod init;
 mod lint;
 mod manager;
 mod quickstart;
+mod upgrade;
 pub(crate) mod version;
+mod waiting;
 
 use crate::{
     cli::{Cli, Command},
@@ -35,6 +37,7 @@ pub(crate) async fn run(cli: Cli, printer: Printer) -> Result<(), CommandError> 
         Command::Explain(args) => explain::run(args, printer).await,
         Command::Alpha(args) => alpha::run(args, globals, printer).await,
         Command::Delete(args) => delete::run(*args, printer).await,
+        Command::Upgrade(args) => upgrade::run(args, globals, printer).await,
         Command::Completion(args) => completion::run(&args, printer),
         Command::Quickstart(args) => quickstart::run(args, printer).await,
         Command::Manager(args) => manager::run(*args).await,

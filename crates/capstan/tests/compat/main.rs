@@ -12,3 +12,4 @@ mod kubeadm;
 mod local;
 mod management;
 mod release;
+mod upgrade;

@@ -6,5 +6,6 @@ mod estate;
 mod init;
 mod killed;
 mod preview;
+mod upgrade;
 #[path = "../stories/user.rs"]
 mod user;
