@@ -6,7 +6,10 @@
 use capstan_api::names::FIELD_MANAGER;
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{FieldsV1, ManagedFieldsEntry};
-use kube::api::{Patch, PatchParams};
+use kube::{
+    api::{Patch, PatchParams},
+    core::ObjectMeta,
+};
 use serde_json::{Value, json};
 
 use crate::{ManagementCluster, ServerError, error, sweep::Component};
@@ -16,30 +19,44 @@ const CLUSTERCTL: &str = "clusterctl";
 const APPLY: &str = "Apply";
 const UPDATE: &str = "Update";
 const AT_ONCE: usize = 16;
+/// How often an object may change under our hands.
+const MOST_TRIES: usize = 5;
 
-/// Makes clusterctl's fields of objects ours. What changes meanwhile is left as it is.
+/// Makes clusterctl's fields of objects ours.
 pub async fn adopt(cluster: &ManagementCluster, objects: &[Component]) -> Result<(), ServerError> {
-    let changes =
-        objects.iter().filter_map(|it| Some((it, adopted(it.metadata.managed_fields.as_deref()?)?)));
-    stream::iter(changes.map(|(object, fields)| write(cluster, object, fields)))
+    let is_theirs = |it: &&Component| changed(&it.metadata).is_some();
+    stream::iter(objects.iter().filter(is_theirs).map(|object| adopt_one(cluster, object)))
         .buffer_unordered(AT_ONCE)
         .try_collect()
         .await
 }
 
-async fn write(
-    cluster: &ManagementCluster,
-    object: &Component,
-    fields: Vec<ManagedFieldsEntry>,
-) -> Result<(), ServerError> {
-    let api = cluster.objects(&object.kind, object.id.namespace.as_deref());
-    let metadata = json!({"resourceVersion": object.metadata.resource_version, "managedFields": fields});
-    let patch = Patch::Merge(json!({"metadata": metadata}));
-    match api.patch_metadata(&object.id.name, &PatchParams::default(), &patch).await {
-        Ok(_) => Ok(()),
-        Err(error) if error::is_not_found(&error) || error::is_conflict(&error) => Ok(()),
-        Err(error) => Err(cluster.failed(format!("take over {}", object.id), error)),
+async fn adopt_one(cluster: &ManagementCluster, object: &Component) -> Result<(), ServerError> {
+    let Component { kind, id, metadata } = object;
+    let api = cluster.objects(kind, id.namespace.as_deref());
+    let mut metadata = metadata.clone();
+    for tries in 1.. {
+        let Some(fields) = changed(&metadata) else { break };
+        // A list is replaced as a whole, and the version makes sure that it is the one that was looked at.
+        let patch = json!({"resourceVersion": metadata.resource_version, "managedFields": fields});
+        let patch = Patch::Merge(json!({"metadata": patch}));
+        match api.patch_metadata(&id.name, &PatchParams::default(), &patch).await {
+            Ok(_) => break,
+            Err(error) if error::is_not_found(&error) => break,
+            // Controllers write the status of what runs all the time.
+            Err(error) if error::is_passing(&error) && tries < MOST_TRIES => {}
+            Err(error) => return Err(cluster.failed(format!("take over {id}"), error)),
+        }
+        let found = api.get_metadata_opt(&id.name).await;
+        let found = found.map_err(|error| cluster.failed(format!("look at {id}"), error))?;
+        let Some(found) = found else { break };
+        metadata = found.metadata;
     }
+    Ok(())
+}
+
+fn changed(metadata: &ObjectMeta) -> Option<Vec<ManagedFieldsEntry>> {
+    adopted(metadata.managed_fields.as_deref()?)
 }
 
 /// Who owns which fields after that; none if nothing changes.

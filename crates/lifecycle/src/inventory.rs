@@ -84,7 +84,12 @@ impl Inventory {
 
 /// Writes an entry, over an older one of the same instance.
 pub async fn record(cluster: &ManagementCluster, provider: &Installed) -> Result<(), ServerError> {
-    apply::put(cluster, &kind(), &entry(provider), &|_| {}).await?;
+    write(cluster, &entry(provider)).await
+}
+
+/// Writes an entry with what else is to be said in it.
+pub(crate) async fn write(cluster: &ManagementCluster, entry: &Value) -> Result<(), ServerError> {
+    apply::put(cluster, &kind(), entry, &|_| {}).await?;
     Ok(())
 }
 
@@ -180,7 +185,8 @@ pub fn definition() -> Value {
     })
 }
 
-fn kind() -> Kind {
+/// The kind of the entries.
+pub(crate) fn kind() -> Kind {
     let gvk = GroupVersionKind::gvk(CLUSTERCTL_GROUP, VERSION, KIND);
     Kind { resource: ApiResource::from_gvk(&gvk), is_namespaced: true, is_managed: true, is_preferred: true }
 }
@@ -189,7 +195,8 @@ fn entries(cluster: &ManagementCluster, namespace: &str) -> Api<DynamicObject> {
     cluster.objects(&kind(), Some(namespace))
 }
 
-fn installed(namespace: &str, entry: &Value) -> Option<Installed> {
+/// The provider that an entry stands for.
+pub(crate) fn installed(namespace: &str, entry: &Value) -> Option<Installed> {
     let text = |field: &str| entry[field].as_str().map(str::to_owned);
     Some(Installed {
         namespace: namespace.to_owned(),

@@ -60,6 +60,11 @@ impl Kinds {
         self.find(object["apiVersion"].as_str()?, object["kind"].as_str()?)
     }
 
+    /// Every kind in every version.
+    pub fn all(&self) -> impl Iterator<Item = &Kind> {
+        self.0.iter()
+    }
+
     /// Every kind once, in the version that its group prefers.
     pub fn preferred(&self) -> impl Iterator<Item = &Kind> {
         self.0.iter().filter(|it| it.is_preferred)

@@ -53,6 +53,11 @@ impl Version {
         self.number == other.number
     }
 
+    /// Whether it comes after the other; what follows a `+` makes no difference.
+    pub fn is_newer_than(&self, other: &Self) -> bool {
+        self.number.cmp_precedence(&other.number).is_gt()
+    }
+
     /// The order in which releases are tried: stable before pre-release, then the newest first.
     pub fn by_preference(&self, other: &Self) -> Ordering {
         other.is_stable().cmp(&self.is_stable()).then_with(|| other.cmp(self))
@@ -116,6 +121,22 @@ mod tests {
             ("v1.2.3/..", false),
         ] {
             assert_eq!(Version::parse(text).is_ok(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn builds_of_one_version_are_equally_new() {
+        for (version, other, expected) in [
+            ("v1.2.3", "v1.2.2", true),
+            ("v1.2.3", "v1.2.3", false),
+            ("v1.2.3", "1.2.3", false),
+            ("v1.2.3+b", "v1.2.3+a", false),
+            ("v1.2.3", "v1.2.3-rc.1", true),
+            ("v1.2.3-rc.1", "v1.2.3", false),
+            ("v1.10.0", "v1.9.9", true),
+        ] {
+            let [version, other] = [version, other].map(|it| Version::parse(it).unwrap());
+            assert_eq!(version.is_newer_than(&other), expected, "{version} and {other}");
         }
     }
 

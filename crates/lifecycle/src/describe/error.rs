@@ -83,9 +83,10 @@ fn listed(names: impl Iterator<Item = impl Into<String>>) -> Option<String> {
     }
 }
 
-/// Whether one name is a slip of the other: the beginning of it, or not more than two letters off.
+/// Whether one name is a slip of the other: the beginning of it, or a letter of three off, but not more than two.
 fn is_similar(one: &str, other: &str) -> bool {
-    one.starts_with(other) || other.starts_with(one) || distance(one, other) <= 2
+    let slips = (one.len().max(other.len()) / 3).min(2);
+    one.starts_with(other) || other.starts_with(one) || distance(one, other) <= slips
 }
 
 fn distance(one: &str, other: &str) -> usize {

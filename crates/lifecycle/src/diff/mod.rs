@@ -44,7 +44,7 @@ pub struct Intent<'a> {
 /// What becomes of wanted objects that are there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handling {
-    /// They are applied to: what others wrote into fields that nobody wants stays.
+    /// They are applied to: what others wrote into fields that nobody wants stays, unless clusterctl did.
     Applied,
     /// They are deleted and made anew, but for CustomResourceDefinitions and Namespaces.
     Replaced,
@@ -188,7 +188,7 @@ fn foresee(wanted: &Value, live: Option<&Value>, stored: Option<Value>, handling
     let is_kept = matches!(Wave::of(wanted), Wave::Namespaces | Wave::Definitions);
     match handling {
         Handling::Replaced if !is_kept => ownership::without_fields_of_others(stored),
-        _ => stored,
+        _ => ownership::without_fields_of_clusterctl(stored),
     }
 }
 

@@ -6,7 +6,8 @@ use capstan_api::names::FIELD_MANAGER;
 use serde_json::Value;
 
 /// Who installs providers: what they wrote is replaced by what they write next.
-const INSTALLERS: [&str; 2] = [FIELD_MANAGER, "clusterctl"];
+const INSTALLERS: [&str; 2] = [FIELD_MANAGER, CLUSTERCTL];
+const CLUSTERCTL: &str = "clusterctl";
 /// Kubernetes' own programs, which write again what they need.
 const MACHINERY: [&str; 4] =
     ["kube-controller-manager", "kube-apiserver", "kubelet", "clusterrole-aggregation-controller"];
@@ -160,6 +161,18 @@ pub(crate) fn without_fields_of_others(mut object: Value) -> Value {
     object
 }
 
+/// An object without what only clusterctl wrote: its fields become ours before we apply, and go unless we want them.
+pub(crate) fn without_fields_of_clusterctl(mut object: Value) -> Value {
+    let paths = |is_meant: fn(&str) -> bool| -> Vec<Path> {
+        entries(&object).filter(|it| is_meant(it.0)).flat_map(|it| leaves(it.1)).collect()
+    };
+    let (theirs, others) = (paths(|it| it == CLUSTERCTL), paths(|it| it != CLUSTERCTL));
+    for path in theirs.iter().filter(|path| !others.iter().any(|it| it.touches(path))) {
+        path.remove(&mut object);
+    }
+    object
+}
+
 /// Who wrote what, but for the status.
 fn entries(object: &Value) -> impl Iterator<Item = (&str, &Value)> {
     let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array);
@@ -247,6 +260,21 @@ mod tests {
                 by(format!("{containers}[sidecar].name"), json!("sidecar")),
             ]
         );
+    }
+
+    #[test]
+    fn what_only_clusterctl_wrote_is_gone_once_it_is_ours() {
+        let theirs = json!({"f:spec": {"f:replicas": {}, "f:minReadySeconds": {}, "f:paused": {}}});
+        let object = json!({
+            "metadata": {"managedFields": [
+                {"manager": "clusterctl", "fieldsV1": theirs},
+                {"manager": "capstan", "fieldsV1": {"f:spec": {"f:replicas": {}}}},
+                {"manager": "kubectl-edit", "fieldsV1": {"f:spec": {"f:paused": {}, "f:more": {}}}},
+            ]},
+            "spec": {"replicas": 1, "minReadySeconds": 5, "paused": true, "more": 1},
+        });
+        let left = without_fields_of_clusterctl(object);
+        assert_eq!(left["spec"], json!({"replicas": 1, "paused": true, "more": 1}));
     }
 
     #[test]

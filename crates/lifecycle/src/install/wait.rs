@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use super::Plan;
-use crate::{Kind, ManagementCluster, ServerError, error, sweep};
+use crate::{Kind, ManagementCluster, ServerError, error, release::Prepared, sweep};
 
 /// The container by which a manager is known.
 const MANAGER: &str = "manager";
@@ -63,7 +63,25 @@ pub async fn wait(
     limit: Duration,
     tell: &(dyn Fn(&[Late]) + Sync),
 ) -> Result<(), WaitError> {
-    let mut awaited = managers(cluster, plan).await?;
+    wait_for(cluster, managers(cluster, plan).await?, limit, tell).await
+}
+
+/// Waits for the Deployments of releases that have a manager, all at once.
+pub async fn wait_for_releases<'a>(
+    cluster: &ManagementCluster,
+    releases: impl IntoIterator<Item = &'a Prepared>,
+    limit: Duration,
+    tell: &(dyn Fn(&[Late]) + Sync),
+) -> Result<(), WaitError> {
+    wait_for(cluster, releases.into_iter().flat_map(managers_of).collect(), limit, tell).await
+}
+
+async fn wait_for(
+    cluster: &ManagementCluster,
+    mut awaited: Vec<Late>,
+    limit: Duration,
+    tell: &(dyn Fn(&[Late]) + Sync),
+) -> Result<(), WaitError> {
     let start = Instant::now();
     let mut delay = FIRST_DELAY;
     loop {
@@ -87,30 +105,33 @@ pub async fn wait(
 /// The Deployments that have a manager: those that are to be there, and those that are there of providers that were
 /// installed before.
 async fn managers(cluster: &ManagementCluster, plan: &Plan) -> Result<Vec<Late>, ServerError> {
-    let late = |provider: &str, namespace: &str, object: &Value| Late {
-        provider: provider.to_owned(),
-        namespace: namespace.to_owned(),
-        name: object["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
-        reason: "it was not looked at yet".to_owned(),
-    };
-    let mut found = Vec::new();
-    for new in &plan.queue {
-        let (label, namespace) = (new.provider.label(), &new.components.target_namespace);
-        let own = new.components.objects().iter().filter(|it| is_manager(it));
-        found.extend(own.map(|it| late(&label, namespace, it)));
-    }
+    let mut found: Vec<Late> = plan.queue.iter().flat_map(managers_of).collect();
     for there in &plan.present {
         let label = there.label();
         let list = cluster.list(&deployments(), Some(&there.namespace), &sweep::selector_of(&label)).await?;
         for object in list {
-            let name = object.metadata.name.clone().unwrap_or_default();
             if has_manager(&object.data) {
-                let named = serde_json::json!({"metadata": {"name": name}});
-                found.push(late(&label, &there.namespace, &named));
+                found.push(late(&label, &there.namespace, object.metadata.name.as_deref()));
             }
         }
     }
     Ok(found)
+}
+
+/// The Deployments of a release that have a manager.
+fn managers_of(release: &Prepared) -> Vec<Late> {
+    let (label, namespace) = (release.provider.label(), &release.components.target_namespace);
+    let managers = release.components.objects().iter().filter(|it| is_manager(it));
+    managers.map(|it| late(&label, namespace, it["metadata"]["name"].as_str())).collect()
+}
+
+fn late(provider: &str, namespace: &str, name: Option<&str>) -> Late {
+    Late {
+        provider: provider.to_owned(),
+        namespace: namespace.to_owned(),
+        name: name.unwrap_or_default().to_owned(),
+        reason: "it was not looked at yet".to_owned(),
+    }
 }
 
 fn is_manager(object: &Value) -> bool {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use capstan_lifecycle::{
     ManagementCluster,
     cert_manager::Action,
-    install::{self, Event, InstallError, Plan, Problem, queue::Request, wait},
+    install::{self, Event, InstallError, Plan, Problem, queue::Request},
 };
 
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
         generate::ListFormat,
         init::{InstallArgs, ListImagesArgs},
     },
-    commands::generate::check_namespace,
+    commands::{generate::check_namespace, upgrade, waiting},
     difference,
     error::CommandError,
     management::Management,
@@ -39,6 +39,7 @@ pub(super) async fn run(
     let session = Session::open(globals, printer).await?;
     let management = Management::open(&asked.kubeconfig).await?;
     let cluster = management.cluster();
+    upgrade::tell_unfinished(cluster, printer).await?;
     let mut plan = make_plan(args, asked, &session, cluster).await?;
     if args.dry_run {
         return show(args, asked.output, &mut plan, &session, cluster).await;
@@ -54,7 +55,7 @@ pub(super) async fn run(
         carry_out(cluster, &plan, printer).await?;
     }
     if args.wait_providers {
-        wait_for(cluster, &plan, limit, printer).await?;
+        waiting::for_plan(cluster, &plan, limit, printer).await?;
     }
     if plan.is_first {
         say_what_next(printer);
@@ -196,37 +197,6 @@ fn unfinished(error: &InstallError) -> CommandError {
     });
     told.causes.push(format!("{} of {} objects were written before that", error.done, error.all));
     told
-}
-
-async fn wait_for(
-    cluster: &ManagementCluster,
-    plan: &Plan,
-    limit: Duration,
-    printer: Printer,
-) -> Result<(), CommandError> {
-    let progress = Progress::new(printer);
-    printer.step("waiting until the providers run");
-    let result = wait::wait(cluster, plan, limit, &|late| {
-        if let Some(first) = late.first() {
-            progress.waiting(&format!("{} not there yet; {first}", late.len()));
-        }
-    })
-    .await;
-    progress.end();
-    match result {
-        Ok(()) => printer.done("all providers run"),
-        Err(wait::WaitError::Server(error)) => return Err(error.into()),
-        Err(error) => {
-            let mut told = CommandError::plain(format!("{error}; everything is installed")).hint(
-                "once the reasons are gone they come up by themselves; --wait-provider-timeout waits longer",
-            );
-            if let wait::WaitError::Late { late, .. } = &error {
-                told.causes = late.iter().map(ToString::to_string).collect();
-            }
-            return Err(told);
-        }
-    }
-    Ok(())
 }
 
 fn say_what_next(printer: Printer) {

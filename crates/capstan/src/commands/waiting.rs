@@ -1,0 +1,67 @@
+//! Waiting until providers run, told the same way by all commands that do.
+
+use std::time::Duration;
+
+use capstan_lifecycle::{
+    ManagementCluster,
+    install::{
+        Plan,
+        wait::{self, Late, WaitError},
+    },
+    release::Prepared,
+};
+
+use crate::{error::CommandError, printer::Printer, progress::Progress};
+
+/// Waits for the providers of an installation.
+pub(super) async fn for_plan(
+    cluster: &ManagementCluster,
+    plan: &Plan,
+    limit: Duration,
+    printer: Printer,
+) -> Result<(), CommandError> {
+    let progress = begin(printer);
+    let result = wait::wait(cluster, plan, limit, &|late| tell(late, &progress)).await;
+    end(result, &progress, printer)
+}
+
+/// Waits for the providers of some releases.
+pub(super) async fn for_releases(
+    cluster: &ManagementCluster,
+    releases: impl IntoIterator<Item = &Prepared>,
+    limit: Duration,
+    printer: Printer,
+) -> Result<(), CommandError> {
+    let progress = begin(printer);
+    let result = wait::wait_for_releases(cluster, releases, limit, &|late| tell(late, &progress)).await;
+    end(result, &progress, printer)
+}
+
+fn begin(printer: Printer) -> Progress {
+    printer.step("waiting until the providers run");
+    Progress::new(printer)
+}
+
+fn tell(late: &[Late], progress: &Progress) {
+    if let Some(first) = late.first() {
+        progress.waiting(&format!("{} not there yet; {first}", late.len()));
+    }
+}
+
+fn end(result: Result<(), WaitError>, progress: &Progress, printer: Printer) -> Result<(), CommandError> {
+    progress.end();
+    match result {
+        Ok(()) => printer.done("all providers run"),
+        Err(WaitError::Server(error)) => return Err(error.into()),
+        Err(error) => {
+            let mut told = CommandError::plain(format!("{error}; everything is installed")).hint(
+                "once the reasons are gone they come up by themselves; --wait-provider-timeout waits longer",
+            );
+            if let WaitError::Late { late, .. } = &error {
+                told.causes = late.iter().map(ToString::to_string).collect();
+            }
+            return Err(told);
+        }
+    }
+    Ok(())
+}

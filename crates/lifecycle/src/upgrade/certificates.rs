@@ -1,0 +1,64 @@
+//! cert-manager goes along with an upgrade, before the providers that need it.
+
+use std::time::Duration;
+
+use super::Warning;
+use crate::{
+    ManagementCluster, ServerError,
+    cert_manager::{self, Manifest, Plan},
+    release::{ReleaseError, Releases},
+};
+
+/// The upgrade of cert-manager.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CertManagerStep {
+    /// The version that is installed.
+    pub from: String,
+    /// What is to be there.
+    pub manifest: Manifest,
+    /// How long it may take until it works.
+    pub limit: Duration,
+}
+
+/// What is to be done about cert-manager.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CertManagerPlan {
+    /// Nobody asked us to look after it, or it cannot be told.
+    NotOurs,
+    /// Nothing.
+    UpToDate,
+    /// It is to be upgraded.
+    Upgrade(CertManagerStep),
+}
+
+/// Compares cert-manager with what the configuration wants. Where its manifest cannot be had, that is told and stops
+/// nobody.
+pub(super) async fn plan(
+    cluster: &ManagementCluster,
+    releases: &Releases<'_>,
+) -> Result<(CertManagerPlan, Option<Warning>), ServerError> {
+    let manifest = match fetch(releases).await {
+        Ok(Some(manifest)) => manifest,
+        Ok(None) => return Ok((CertManagerPlan::NotOurs, None)),
+        Err(error) => {
+            let text = format!("it cannot be told whether it is up to date: {error}");
+            let warning = Warning { label: capstan_api::names::CERT_MANAGER.to_owned(), text };
+            return Ok((CertManagerPlan::NotOurs, Some(warning)));
+        }
+    };
+    let (manifest, limit) = manifest;
+    let plan = match cert_manager::plan(cluster, &manifest).await? {
+        Plan::Absent | Plan::External => CertManagerPlan::NotOurs,
+        Plan::UpToDate { .. } => CertManagerPlan::UpToDate,
+        Plan::Upgrade { from, .. } => CertManagerPlan::Upgrade(CertManagerStep { from, manifest, limit }),
+    };
+    Ok((plan, None))
+}
+
+async fn fetch(releases: &Releases<'_>) -> Result<Option<(Manifest, Duration)>, ReleaseError> {
+    let config = releases.config.cert_manager()?;
+    if config.externally_provisioned {
+        return Ok(None);
+    }
+    Ok(Some((Manifest::fetch(releases, &config).await?, config.timeout)))
+}

@@ -1,0 +1,245 @@
+//! Why an upgrade cannot be.
+
+use crate::{
+    ObjectRef, ServerError, apply::ApplyError, cert_manager::CertManagerError, inventory::Installed,
+    release::ReleaseError,
+};
+
+/// An upgrade that cannot be planned, prepared or carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum UpgradeError {
+    /// The server refused something, or could not be reached.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    /// Objects could not be applied.
+    #[error(transparent)]
+    Apply(#[from] ApplyError),
+    /// cert-manager cannot be upgraded.
+    #[error(transparent)]
+    CertManager(#[from] CertManagerError),
+    /// A release cannot be had or used.
+    #[error("{label}: {source}")]
+    Release {
+        /// The provider's label.
+        label: String,
+        /// Why not.
+        source: Box<ReleaseError>,
+    },
+    /// Nothing is installed.
+    #[error("no providers are installed")]
+    NothingInstalled,
+    /// There is not one core provider.
+    #[error("there must be one core provider, but there are {}", list(found))]
+    Cores {
+        /// Those that there are.
+        found: Vec<String>,
+    },
+    /// A provider is installed several times.
+    #[error("provider {label} is installed more than once, in namespaces {}: nobody can tell them apart", namespaces.join(" and "))]
+    SeveralInstances {
+        /// The provider's label.
+        label: String,
+        /// Where.
+        namespaces: Vec<String>,
+    },
+    /// A contract that we do not speak.
+    #[error("contract {contract:?} cannot be upgraded to: {} can", super::rules::spoken())]
+    UnknownContract {
+        /// The contract.
+        contract: String,
+    },
+    /// A provider that is not there.
+    #[error("provider {label} is not installed{}", elsewhere(namespace.as_deref()))]
+    NotInstalled {
+        /// The provider's label.
+        label: String,
+        /// The namespace that was named.
+        namespace: Option<String>,
+    },
+    /// A provider is named twice.
+    #[error("provider {label} is named more than once")]
+    NamedTwice {
+        /// The provider's label.
+        label: String,
+    },
+    /// No version is named.
+    #[error("provider {label} has no version to upgrade to")]
+    NoVersion {
+        /// The provider's label.
+        label: String,
+    },
+    /// A version that is older than what is installed.
+    #[error("{label} {version} is older than {installed}, which is installed")]
+    Downgrade {
+        /// The provider's label.
+        label: String,
+        /// What is installed.
+        installed: String,
+        /// What was asked for.
+        version: String,
+    },
+    /// Too many versions are left out.
+    #[error(
+        "{label} cannot go from {installed} to {version} in one step: no more than {} minor versions may be skipped",
+        super::rules::MOST_MINORS
+    )]
+    TooFar {
+        /// The provider's label.
+        label: String,
+        /// What is installed.
+        installed: String,
+        /// What was asked for.
+        version: String,
+        /// The series that can be reached, e.g. `v1.13`.
+        farthest: String,
+    },
+    /// A provider is to go to a version that core does not understand.
+    #[error("{label} {version} speaks contract {contract}, but core would speak {core}, which goes with {} only", super::contracts::compatible_with(core).join(" and "))]
+    IncompatibleTarget {
+        /// The provider's label.
+        label: String,
+        /// What was asked for.
+        version: String,
+        /// Its contract.
+        contract: String,
+        /// Core's contract afterwards.
+        core: String,
+    },
+    /// A provider that stays as it is would not be understood any more.
+    #[error("{label} {version} speaks {}, but core would speak {core}, which goes with {} only", spoken(contract.as_deref()), super::contracts::compatible_with(core).join(" and "))]
+    LeftBehind {
+        /// The provider's label.
+        label: String,
+        /// What is installed.
+        version: String,
+        /// Its contract, if it can be told.
+        contract: Option<String>,
+        /// Core's contract afterwards.
+        core: String,
+        /// The flag to include it by.
+        flag: String,
+    },
+    /// The server does not accept objects of the new release.
+    #[error("the server would refuse {} of {label} {version}{}", count(refusals), each(refusals))]
+    Refused {
+        /// The provider's label.
+        label: String,
+        /// The version.
+        version: String,
+        /// Which, and why.
+        refusals: Vec<(ObjectRef, String)>,
+    },
+    /// Objects are stored in a version that the new release does not have.
+    #[error("objects of {kind} are stored as {stored}, which {label} {version} does not have any more")]
+    NoCommonVersion {
+        /// The provider's label.
+        label: String,
+        /// The version.
+        version: String,
+        /// The name of the definition.
+        kind: String,
+        /// The version that objects are stored in.
+        stored: String,
+    },
+    /// Objects cannot be written in the version that they are to be stored in.
+    #[error("objects of {kind} cannot be stored as {stored}, though {} will be gone: {reason}", dropped.join(" and "))]
+    NotMigrated {
+        /// The name of the definition.
+        kind: String,
+        /// The version to store them in.
+        stored: String,
+        /// The versions that the new release drops.
+        dropped: Vec<String>,
+        /// Why not.
+        reason: String,
+    },
+    /// Controllers do not stop.
+    #[error("{deployment} still runs after {seconds} s: {left} of its Pods are left")]
+    StillRunning {
+        /// What was scaled down.
+        deployment: ObjectRef,
+        /// For how long it was waited.
+        seconds: u64,
+        /// Pods.
+        left: i64,
+    },
+    /// An object that has to be made anew does not go away.
+    #[error("{object} has to be made anew, but is still there after {seconds} s{}", held(finalizers))]
+    StillThere {
+        /// Which.
+        object: ObjectRef,
+        /// For how long it was waited.
+        seconds: u64,
+        /// What holds it.
+        finalizers: Vec<String>,
+    },
+}
+
+impl UpgradeError {
+    /// What to do about it, where the error itself does not say it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Server(error) => error.hint(),
+            Self::Apply(error) => error.hint(),
+            Self::CertManager(error) => error.hint(),
+            Self::NothingInstalled => Some("install them by init first".to_owned()),
+            Self::Downgrade { .. } => Some(
+                "a downgrade may leave objects that the older version cannot read; --allow-downgrade does it anyway"
+                    .to_owned(),
+            ),
+            Self::TooFar { farthest, .. } => Some(format!("upgrade to a release of {farthest} first")),
+            Self::LeftBehind { flag, .. } => {
+                Some(format!("include it in the upgrade, in a version that speaks that contract: {flag}"))
+            }
+            Self::UnknownContract { .. } => Some("upgrade plan shows what there is".to_owned()),
+            Self::NoVersion { .. } => Some("write NAME:VERSION; upgrade plan shows the versions".to_owned()),
+            Self::NoCommonVersion { .. } => {
+                Some("upgrade to a release first that has both this version and the newer one".to_owned())
+            }
+            Self::NotMigrated { .. } => Some(
+                "nothing was stopped or replaced; look whether the provider's Pods run, which convert the objects"
+                    .to_owned(),
+            ),
+            Self::StillRunning { deployment, .. } => Some(format!(
+                "look at its Pods: kubectl -n {} get pods",
+                deployment.namespace.as_deref().unwrap_or_default()
+            )),
+            _ => None,
+        }
+    }
+
+    pub(super) fn release(provider: &Installed, source: ReleaseError) -> Self {
+        Self::Release { label: provider.label(), source: Box::new(source) }
+    }
+}
+
+fn list(found: &[String]) -> String {
+    if found.is_empty() { "none".to_owned() } else { found.join(", ") }
+}
+
+fn elsewhere(namespace: Option<&str>) -> String {
+    namespace.map_or_else(String::new, |it| format!(" in namespace {it}"))
+}
+
+fn spoken(contract: Option<&str>) -> String {
+    contract.map_or_else(|| "a contract that cannot be told".to_owned(), |it| format!("contract {it}"))
+}
+
+fn count(refusals: &[(ObjectRef, String)]) -> String {
+    match refusals.len() {
+        1 => "an object".to_owned(),
+        many => format!("{many} objects"),
+    }
+}
+
+fn each(refusals: &[(ObjectRef, String)]) -> String {
+    refusals.iter().fold(String::new(), |text, (object, reason)| format!("{text}\n  {object}: {reason}"))
+}
+
+fn held(finalizers: &[String]) -> String {
+    if finalizers.is_empty() {
+        String::new()
+    } else {
+        format!(", held by finalizers {}", finalizers.join(", "))
+    }
+}

@@ -1,0 +1,490 @@
+//! Everything that can go wrong before anything is stopped: versions, contracts, variables, and what the server would
+//! say to the new objects.
+
+use std::collections::{BTreeMap, HashSet};
+
+use capstan_api::{
+    names::{CERT_MANAGER, label},
+    provider::ProviderType,
+};
+use futures::{
+    StreamExt, TryStreamExt,
+    future::{join_all, try_join_all},
+    stream,
+};
+use kube::Api;
+use serde_json::Value;
+
+use super::{
+    CertManagerPlan, CertManagerStep, UpgradeError, certificates,
+    contracts::is_spoken,
+    mark::{self, Unfinished},
+    outlook::{self, look},
+    plan::{Next, Warning, plan_for, spoken_by, warnings},
+    prune::{self, Leftovers, definition_of},
+    rules::{self, Direction, Speaker, Target},
+    storage::{self, Migration},
+};
+use crate::{
+    Kind, ManagementCluster, ObjectRef, ServerError,
+    diff::{self, Handling, Intent, Preview},
+    dry_run::{self, Outcome, Trial},
+    inventory::{Installed, Inventory},
+    release::{Prepared, ReleaseError, Releases, Wanted},
+    sweep::{self, Component},
+};
+
+/// How many definitions are looked at at a time.
+const AT_ONCE: usize = 16;
+
+/// What is wanted.
+#[derive(Clone, Copy, Debug)]
+pub enum Goal<'a> {
+    /// The newest versions that go together under a contract.
+    Contract(&'a str),
+    /// These versions of these providers.
+    Versions(&'a [Asked]),
+}
+
+/// A provider that is named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// The part that it plays.
+    pub kind: ProviderType,
+    /// Its name.
+    pub name: String,
+    /// The namespace of its instance, if it is named.
+    pub namespace: Option<String>,
+    /// Where it is to go.
+    pub version: Option<String>,
+}
+
+/// An upgrade that is ready: everything is fetched, rendered and checked.
+#[derive(Debug, Default)]
+pub struct Upgrade {
+    /// What comes before the providers.
+    pub cert_manager: Option<CertManagerStep>,
+    /// What is to be done, in order.
+    pub steps: Vec<Step>,
+    /// Providers that were asked for and have that version already.
+    pub up_to_date: Vec<Installed>,
+    /// What a user should know about releases.
+    pub warnings: Vec<Warning>,
+}
+
+/// The upgrade of one provider.
+#[derive(Debug)]
+pub struct Step {
+    /// The provider as it is.
+    pub from: Installed,
+    /// The release that it gets.
+    pub to: Prepared,
+    /// What is installed for it now.
+    pub installed: Vec<Component>,
+    /// What the release does not have any more.
+    pub leftovers: Leftovers,
+    /// Objects that have to be made anew, since a field cannot be changed.
+    pub replaced: Vec<ObjectRef>,
+    /// Kinds whose objects have to be written anew first.
+    pub migrations: Vec<Migration>,
+    /// What the server could not be asked.
+    pub notes: Vec<String>,
+}
+
+impl Step {
+    /// The provider's label.
+    pub fn label(&self) -> String {
+        self.from.label()
+    }
+
+    /// Whether the server refuses an object only as long as something is not done that comes before it.
+    fn clears_the_way_for(&self, id: &ObjectRef) -> bool {
+        let is_migrated = |it: &Migration| prune::is_definition(id) && it.definition == id.name;
+        self.replaced.contains(id) || self.migrations.iter().any(is_migrated)
+    }
+}
+
+impl Upgrade {
+    /// Fetches, renders and checks everything. Nothing is changed.
+    pub async fn prepare(
+        cluster: &ManagementCluster,
+        releases: &Releases<'_>,
+        goal: Goal<'_>,
+        allow_downgrade: bool,
+    ) -> Result<Self, UpgradeError> {
+        let providers = Inventory::read(cluster).await?.providers;
+        let core = rules::core_of(&providers)?;
+        rules::check_instances(&providers)?;
+        let unfinished = mark::unfinished(cluster).await?;
+        let (targets, mut warnings) = targets(releases, &providers, &unfinished, goal).await?;
+        let (targets, up_to_date) = to_do(targets, &unfinished, allow_downgrade)?;
+        let (plan, warning) = certificates::plan(cluster, releases).await?;
+        warnings.extend(warning);
+        let cert_manager = match plan {
+            CertManagerPlan::Upgrade(step) => Some(step),
+            CertManagerPlan::NotOurs | CertManagerPlan::UpToDate => None,
+        };
+        if let Some(step) = &cert_manager {
+            try_cert_manager(cluster, step).await?;
+        }
+        if targets.is_empty() {
+            return Ok(Self { cert_manager, steps: Vec::new(), up_to_date, warnings });
+        }
+        let installed = components(cluster).await?;
+        let prepared = try_join_all(targets.iter().map(|it| fetch(releases, it, &installed))).await?;
+        let stay = providers.iter().filter(|it| !targets.iter().any(|target| target.provider == **it));
+        let others = join_all(stay.map(|it| speaker(releases, it))).await;
+        let core_before = contract_before(cluster, releases, core).await?;
+        warnings.extend(untold(&others, &warnings));
+        check_contracts(&targets, &prepared, &others, core, core_before.as_deref())?;
+        let steps = targets.into_iter().zip(prepared);
+        let steps = steps.map(|(target, release)| step(cluster, target, release, &installed));
+        let steps = try_join_all(steps).await?;
+        Ok(Self { cert_manager, steps, up_to_date, warnings })
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.cert_manager.is_none() && self.steps.is_empty()
+    }
+
+    /// What it would change.
+    pub async fn preview(&self, cluster: &ManagementCluster) -> Result<Preview, ServerError> {
+        let intents: Vec<(String, &Step)> = self.steps.iter().map(|it| (it.label(), it)).collect();
+        let cert_manager = self.cert_manager.iter().map(|it| Intent {
+            provider: CERT_MANAGER,
+            wanted: &it.manifest.objects,
+            removed: &[],
+            handling: Handling::Applied,
+        });
+        let providers = intents.iter().map(|(label, step)| Intent {
+            provider: label,
+            wanted: step.to.components.objects(),
+            removed: &step.leftovers.gone,
+            handling: Handling::Applied,
+        });
+        let intents: Vec<Intent<'_>> = cert_manager.chain(providers).collect();
+        let mut preview = diff::preview(cluster, &intents).await?;
+        // What stands in the way of these is cleared away before they are applied.
+        let is_cleared = |id: &ObjectRef| self.steps.iter().any(|it| it.clears_the_way_for(id));
+        preview.refusals.retain(|it| !is_cleared(&it.object));
+        let replaced = self.steps.iter().flat_map(|it| &it.replaced);
+        preview
+            .notes
+            .extend(replaced.map(|it| format!("{it} is deleted and made anew: a field cannot be changed")));
+        preview.notes.extend(self.steps.iter().flat_map(|it| &it.leftovers.kept).map(|it| {
+            format!("{it} stays, though the new release does not have it: there are objects of it")
+        }));
+        let migrations = self.steps.iter().flat_map(|it| &it.migrations);
+        preview.notes.extend(migrations.map(|it| {
+            let gone = it.dropped.join(" and ");
+            format!(
+                "objects of {} are written as {} first, since {gone} will be gone",
+                it.definition, it.stored
+            )
+        }));
+        Ok(preview)
+    }
+}
+
+/// Everything that clusterctl or we installed. Kinds that providers define are left out: what is of them is the user's,
+/// and cannot be read where nobody converts it.
+async fn components(cluster: &ManagementCluster) -> Result<Vec<Component>, ServerError> {
+    let kinds = cluster.kinds().await?;
+    let Some(definitions) = kinds.find("apiextensions.k8s.io/v1", "CustomResourceDefinition") else {
+        return Ok(Vec::new());
+    };
+    let defined = cluster.list_metadata(definitions, None, label::PROVIDER).await?;
+    let defined: HashSet<String> = defined.into_iter().filter_map(|it| it.metadata.name).collect();
+    let is_ours = |kind: &Kind| !defined.contains(&definition_of(kind));
+    sweep::sweep_kinds(cluster, label::CLUSTERCTL, is_ours).await
+}
+
+async fn try_cert_manager(cluster: &ManagementCluster, step: &CertManagerStep) -> Result<(), UpgradeError> {
+    let trials = dry_run::try_all(cluster, &step.manifest.objects).await?;
+    let refusals: Vec<_> = trials.into_iter().filter_map(|it| refusal(&it)).collect();
+    if refusals.is_empty() {
+        return Ok(());
+    }
+    Err(UpgradeError::Refused {
+        label: CERT_MANAGER.to_owned(),
+        version: step.manifest.version.clone(),
+        refusals,
+    })
+}
+
+fn refusal(trial: &Trial) -> Option<(ObjectRef, String)> {
+    match &trial.outcome {
+        Outcome::Refused(refusal) => Some((refusal.object.clone(), refusal.reason.clone())),
+        _ => None,
+    }
+}
+
+/// Who is to go where.
+async fn targets(
+    releases: &Releases<'_>,
+    providers: &[Installed],
+    unfinished: &[Unfinished],
+    goal: Goal<'_>,
+) -> Result<(Vec<Target>, Vec<Warning>), UpgradeError> {
+    let contract = match goal {
+        Goal::Versions(asked) => return Ok((rules::choose(providers, asked)?, Vec::new())),
+        Goal::Contract(contract) if !is_spoken(contract) => {
+            return Err(UpgradeError::UnknownContract { contract: contract.to_owned() });
+        }
+        Goal::Contract(contract) => contract,
+    };
+    let prospects = look(releases, providers).await;
+    let items = plan_for(&prospects, contract).items.into_iter();
+    let mut targets: Vec<Target> = items
+        .filter_map(|item| {
+            // What was begun is finished.
+            let begun =
+                || unfinished.iter().find(|it| it.provider == item.provider).map(|it| it.version.clone());
+            let version = match item.next {
+                Next::Version(version) => Some(version),
+                Next::UpToDate | Next::Unknown => begun(),
+            }?;
+            Some(Target { provider: item.provider, version })
+        })
+        .collect();
+    targets.sort_by(|a, b| (a.provider.kind, &a.provider.name).cmp(&(b.provider.kind, &b.provider.name)));
+    Ok((targets, warnings(&prospects)))
+}
+
+/// Those that have something to do, and those that are where they should be.
+fn to_do(
+    targets: Vec<Target>,
+    unfinished: &[Unfinished],
+    allow_downgrade: bool,
+) -> Result<(Vec<Target>, Vec<Installed>), UpgradeError> {
+    let (mut to_do, mut up_to_date) = (Vec::new(), Vec::new());
+    for target in targets {
+        rules::check_step(&target)?;
+        let direction = rules::direction(&target)
+            .map_err(|error| UpgradeError::release(&target.provider, ReleaseError::Metadata(error.into())))?;
+        let is_begun = unfinished.iter().any(|it| it.provider == target.provider);
+        match direction {
+            // What is half gone is brought back by the same version.
+            Direction::Nowhere if !is_begun => up_to_date.push(target.provider),
+            Direction::Down if !allow_downgrade => {
+                return Err(UpgradeError::Downgrade {
+                    label: target.provider.label(),
+                    installed: target.provider.version,
+                    version: target.version,
+                });
+            }
+            _ => to_do.push(target),
+        }
+    }
+    Ok((to_do, up_to_date))
+}
+
+async fn fetch(
+    releases: &Releases<'_>,
+    target: &Target,
+    installed: &[Component],
+) -> Result<Prepared, UpgradeError> {
+    let provider = &target.provider;
+    let wanted = Wanted {
+        kind: provider.kind,
+        name: &provider.name,
+        version: Some(&target.version),
+        target_namespace: Some(&provider.namespace),
+        watching_namespace: provider.watched_namespace.as_deref(),
+        rbac_prefix: has_prefix(installed, provider),
+    };
+    releases.prepare(&wanted).await.map_err(|error| UpgradeError::release(provider, error))
+}
+
+/// Whether the cluster-wide roles of a provider have its namespace as a prefix. They keep their names, so that nobody
+/// else's bindings lose them.
+fn has_prefix(installed: &[Component], provider: &Installed) -> bool {
+    let (label, prefix) = (provider.label(), format!("{}-", provider.namespace));
+    let is_role = |it: &&Component| {
+        it.provider() == Some(&label)
+            && it.id.group() == "rbac.authorization.k8s.io"
+            && matches!(it.id.kind.as_str(), "ClusterRole" | "ClusterRoleBinding")
+    };
+    installed.iter().filter(is_role).all(|it| it.id.name.starts_with(&prefix))
+}
+
+/// What a provider speaks that stays as it is.
+async fn speaker(releases: &Releases<'_>, provider: &Installed) -> Speaker {
+    let contract = match outlook::contract_of(releases, provider).await {
+        Ok(contract) => Some(contract),
+        // Another release may tell.
+        Err(_) => {
+            let prospects = look(releases, std::slice::from_ref(provider)).await;
+            prospects.into_iter().find_map(|it| it.outlook.ok()?.contract)
+        }
+    };
+    Speaker { provider: provider.clone(), version: provider.version.clone(), contract }
+}
+
+/// Those of whom nobody can tell what they speak, unless that has been said already.
+fn untold(others: &[Speaker], said: &[Warning]) -> Vec<Warning> {
+    let silent = others.iter().filter(|it| it.contract.is_none());
+    let warn = |it: &Speaker| Warning {
+        label: it.provider.label(),
+        text: format!("it cannot be told which contract {} speaks, which is installed", it.version),
+    };
+    silent.map(warn).filter(|it| !said.iter().any(|before| before.label == it.label)).collect()
+}
+
+async fn contract_before(
+    cluster: &ManagementCluster,
+    releases: &Releases<'_>,
+    core: &Installed,
+) -> Result<Option<String>, UpgradeError> {
+    Ok(match speaker(releases, core).await.contract {
+        Some(contract) => Some(contract),
+        None => spoken_by(cluster).await?,
+    })
+}
+
+fn check_contracts(
+    targets: &[Target],
+    prepared: &[Prepared],
+    others: &[Speaker],
+    core: &Installed,
+    core_before: Option<&str>,
+) -> Result<(), UpgradeError> {
+    let speakers: Vec<Speaker> = targets
+        .iter()
+        .zip(prepared)
+        .map(|(target, release)| Speaker {
+            provider: target.provider.clone(),
+            version: target.version.clone(),
+            contract: Some(release.contract.as_str().to_owned()),
+        })
+        .collect();
+    let core_after = speakers.iter().find(|it| it.provider == *core).and_then(|it| it.contract.as_deref());
+    match core_after.or(core_before) {
+        Some(contract) => rules::check_contracts(contract, core_before, &speakers, others),
+        None => Ok(()),
+    }
+}
+
+/// Looks at what is there, and has the server try what is to come.
+async fn step(
+    cluster: &ManagementCluster,
+    Target { provider, version }: Target,
+    release: Prepared,
+    installed: &[Component],
+) -> Result<Step, UpgradeError> {
+    let label = provider.label();
+    let objects = release.components.objects();
+    let leftovers = prune::find(cluster, installed, &label, objects).await?;
+    let own: Vec<Component> = installed.iter().filter(|it| it.provider() == Some(&label)).cloned().collect();
+    let live = live_definitions(cluster, &own).await?;
+    let (mut migrations, mut tried) = (Vec::new(), Vec::with_capacity(objects.len()));
+    for object in objects {
+        let id = ObjectRef::of(object);
+        let live = live.get(&id.name).filter(|_| prune::is_definition(&id));
+        let Some(live) = live else {
+            tried.push(object.clone());
+            continue;
+        };
+        let migration = Migration::needed(live, object).map_err(|stored| UpgradeError::NoCommonVersion {
+            label: label.clone(),
+            version: version.clone(),
+            kind: id.name.clone(),
+            stored,
+        })?;
+        migrations.extend(migration);
+        tried.push(storage::to_be_tried(live, object));
+    }
+    let trials = dry_run::try_all(cluster, &tried).await?;
+    let replaced = judge(&trials).map_err(|refusals| UpgradeError::Refused {
+        label: label.clone(),
+        version: version.clone(),
+        refusals,
+    })?;
+    let notes = trials.into_iter().filter_map(|it| it.note).collect();
+    Ok(Step { from: provider, to: release, installed: own, leftovers, replaced, migrations, notes })
+}
+
+/// The definitions of a provider as they are, by name.
+async fn live_definitions(
+    cluster: &ManagementCluster,
+    installed: &[Component],
+) -> Result<BTreeMap<String, Value>, UpgradeError> {
+    let api: Api<kube::api::DynamicObject> = Api::all_with(cluster.client().clone(), &storage::definitions());
+    let names = installed.iter().filter(|it| prune::is_definition(&it.id)).map(|it| it.id.name.clone());
+    let gets = names.map(|name| {
+        let api = &api;
+        async move {
+            let found = api.get_opt(&name).await;
+            let found = found
+                .map_err(|error| cluster.failed(format!("look at CustomResourceDefinition {name}"), error))?;
+            let found = found.map(serde_json::to_value).transpose();
+            let found = found
+                .map_err(|error| cluster.failed(format!("read {name}"), kube::Error::SerdeError(error)))?;
+            Ok::<_, UpgradeError>((name, found.unwrap_or_default()))
+        }
+    });
+    stream::iter(gets).buffer_unordered(AT_ONCE).try_collect().await
+}
+
+/// The objects that have to be made anew, or those that the server would refuse for another reason.
+fn judge(trials: &[Trial]) -> Result<Vec<ObjectRef>, Vec<(ObjectRef, String)>> {
+    let (mut replaced, mut refused) = (Vec::new(), Vec::new());
+    for trial in trials {
+        let Some((object, reason)) = refusal(trial) else { continue };
+        if may_be_replaced(&object) && is_about_change(&reason) {
+            replaced.push(object);
+        } else {
+            refused.push((object, reason));
+        }
+    }
+    if refused.is_empty() { Ok(replaced) } else { Err(refused) }
+}
+
+/// Whether nothing of the user's is lost with an object.
+fn may_be_replaced(object: &ObjectRef) -> bool {
+    let holds = matches!(
+        object.kind.as_str(),
+        "Namespace" | "CustomResourceDefinition" | "PersistentVolumeClaim" | "PersistentVolume" | "Secret"
+    );
+    !holds
+}
+
+/// Whether a server refuses the change rather than what would come of it.
+fn is_about_change(reason: &str) -> bool {
+    ["field is immutable", "cannot change roleRef", "may not be changed", "updates to statefulset spec"]
+        .iter()
+        .any(|words| reason.contains(words))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dry_run::Refusal;
+
+    fn refused(kind: &str, reason: &str) -> Trial {
+        let object = ObjectRef {
+            api_version: "v1".to_owned(),
+            kind: kind.to_owned(),
+            namespace: None,
+            name: "it".to_owned(),
+        };
+        let refusal = Refusal { object: object.clone(), reason: reason.to_owned() };
+        Trial { object, outcome: Outcome::Refused(refusal), note: None }
+    }
+
+    #[test]
+    fn what_cannot_be_changed_is_made_anew_unless_something_would_be_lost() {
+        for (kind, reason, is_replaced) in [
+            ("Deployment", "spec.selector: Invalid value: {}: field is immutable", true),
+            ("ClusterRoleBinding", "roleRef: Invalid value: {}: cannot change roleRef", true),
+            ("Service", "spec.clusterIPs[0]: Invalid value: []: may not change once set", false),
+            ("Deployment", "spec.template.spec.containers: Required value", false),
+            ("CustomResourceDefinition", "spec.scope: Invalid value: field is immutable", false),
+            ("Secret", "data: Forbidden: field is immutable when `immutable` is set", false),
+        ] {
+            assert_eq!(judge(&[refused(kind, reason)]).is_ok(), is_replaced, "{kind} {reason}");
+        }
+        assert_eq!(judge(&[]), Ok(Vec::new()));
+    }
+}

@@ -1,0 +1,175 @@
+//! What a new release does not have any more goes, but for what holds anything of the user's.
+
+use std::collections::HashSet;
+
+use capstan_api::names::{INVENTORY, label};
+use futures::{StreamExt, TryStreamExt, stream};
+use kube::api::{DeleteParams, ListParams, Preconditions};
+use serde_json::Value;
+
+use crate::{Kind, ManagementCluster, ObjectRef, ServerError, error, sweep::Component};
+
+/// How many requests are under way at a time.
+const AT_ONCE: usize = 16;
+
+/// What becomes of the objects that a release no longer has.
+#[derive(Clone, Debug, Default)]
+pub struct Leftovers {
+    /// They go.
+    pub gone: Vec<Component>,
+    /// Definitions that stay, since there are objects of their kinds.
+    pub kept: Vec<ObjectRef>,
+}
+
+/// Finds what is there of a provider and not in its new release.
+pub(super) async fn find(
+    cluster: &ManagementCluster,
+    installed: &[Component],
+    provider: &str,
+    release: &[Value],
+) -> Result<Leftovers, ServerError> {
+    let mut leftovers = Leftovers::default();
+    for component in dropped(installed, provider, release) {
+        if is_definition(&component.id) && has_objects(cluster, &component.id.name).await? {
+            leftovers.kept.push(component.id.clone());
+        } else {
+            leftovers.gone.push(component.clone());
+        }
+    }
+    Ok(leftovers)
+}
+
+/// Deletes them; what is gone already is no matter.
+pub(super) async fn delete(cluster: &ManagementCluster, gone: &[Component]) -> Result<(), ServerError> {
+    let each = gone.iter().map(|component| async move {
+        let api = cluster.objects(&component.kind, component.id.namespace.as_deref());
+        // Whatever else has come by that name since is not ours to delete.
+        let preconditions = Preconditions { uid: component.metadata.uid.clone(), resource_version: None };
+        let params = DeleteParams::background().preconditions(preconditions);
+        match api.delete(&component.id.name, &params).await {
+            Ok(_) => Ok(()),
+            Err(error) if error::is_not_found(&error) => Ok(()),
+            Err(error) if error::is_conflict(&error) => Ok(()),
+            Err(error) => Err(cluster.failed(format!("delete {}", component.id), error)),
+        }
+    });
+    stream::iter(each).buffer_unordered(AT_ONCE).try_collect().await
+}
+
+/// What is installed for a provider and not in its new release. Namespaces and the inventory are never among it.
+fn dropped<'a>(
+    installed: &'a [Component],
+    provider: &'a str,
+    release: &'a [Value],
+) -> impl Iterator<Item = &'a Component> {
+    let wanted: HashSet<Key> = release.iter().map(|it| key(&ObjectRef::of(it))).collect();
+    installed.iter().filter(move |it| {
+        it.provider() == Some(provider)
+            && it.label(label::CLUSTERCTL_CORE) != Some(INVENTORY)
+            && !(it.id.kind == "Namespace" && it.id.group().is_empty())
+            && !wanted.contains(&without_scope(key(&it.id), &it.kind))
+            && !wanted.contains(&key(&it.id))
+    })
+}
+
+/// Group, kind, namespace and name: the version does not make another object.
+type Key = (String, String, Option<String>, String);
+
+fn key(id: &ObjectRef) -> Key {
+    (id.group().to_owned(), id.kind.clone(), id.namespace.clone(), id.name.clone())
+}
+
+/// Objects of kinds without namespaces may name one in a release, which says nothing.
+fn without_scope(key: Key, kind: &Kind) -> Key {
+    if kind.is_namespaced { key } else { (key.0, key.1, None, key.3) }
+}
+
+/// The name of a kind's definition.
+pub(super) fn definition_of(kind: &Kind) -> String {
+    format!("{}.{}", kind.resource.plural, kind.resource.group)
+}
+
+pub(super) fn is_definition(id: &ObjectRef) -> bool {
+    id.kind == "CustomResourceDefinition" && id.group() == "apiextensions.k8s.io"
+}
+
+async fn has_objects(cluster: &ManagementCluster, definition: &str) -> Result<bool, ServerError> {
+    let kinds = cluster.kinds().await?;
+    let is_its = |it: &&Kind| definition_of(it) == definition;
+    let Some(kind) = kinds.preferred().find(is_its) else { return Ok(false) };
+    match cluster.objects(kind, None).list_metadata(&ListParams::default().limit(1)).await {
+        Ok(list) => Ok(!list.items.is_empty()),
+        Err(error) if error::is_not_found(&error) => Ok(false),
+        // Nobody converts what is there; but there is something.
+        Err(kube::Error::Api(status)) if status.code == 500 => Ok(true),
+        Err(error) => Err(cluster.failed(format!("look for objects of {definition}"), error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use kube::core::{GroupVersionKind, ObjectMeta};
+    use kube::discovery::ApiResource;
+    use serde_json::json;
+
+    use super::*;
+
+    fn component(api_version: &str, kind: &str, name: &str, labels: &[(&str, &str)]) -> Component {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let is_namespaced = !matches!(kind, "Namespace" | "ClusterRole" | "CustomResourceDefinition");
+        let labels: BTreeMap<_, _> = labels.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        Component {
+            kind: Kind {
+                resource: ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind)),
+                is_namespaced,
+                is_managed: true,
+                is_preferred: true,
+            },
+            id: ObjectRef {
+                api_version: api_version.to_owned(),
+                kind: kind.to_owned(),
+                namespace: is_namespaced.then(|| "acme-system".to_owned()),
+                name: name.to_owned(),
+            },
+            metadata: ObjectMeta { labels: Some(labels), ..ObjectMeta::default() },
+        }
+    }
+
+    #[test]
+    fn what_the_new_release_lacks_goes_but_nothing_that_holds_what_users_made() {
+        let acme = [(label::PROVIDER, "infrastructure-acme")];
+        let entry = [(label::PROVIDER, "infrastructure-acme"), (label::CLUSTERCTL_CORE, INVENTORY)];
+        let installed = [
+            component("v1", "Namespace", "acme-system", &acme),
+            component("apiextensions.k8s.io/v1", "CustomResourceDefinition", "acmeclusters.acme.io", &acme),
+            component("v1", "ConfigMap", "old", &acme),
+            component("v1", "ConfigMap", "kept", &acme),
+            component("v1", "ConfigMap", "others", &[(label::PROVIDER, "infrastructure-other")]),
+            component("rbac.authorization.k8s.io/v1", "ClusterRole", "kept", &acme),
+            component("rbac.authorization.k8s.io/v1", "ClusterRole", "old", &acme),
+            component("cert-manager.io/v1", "Issuer", "old", &acme),
+            component("policy/v2", "Budget", "kept", &acme),
+            component("clusterctl.cluster.x-k8s.io/v1alpha3", "Provider", "infrastructure-acme", &entry),
+        ];
+        let object = |api_version: &str, kind: &str, name: &str, namespace: Option<&str>| json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "namespace": namespace}});
+        let release = [
+            object("v1", "ConfigMap", "kept", Some("acme-system")),
+            object("rbac.authorization.k8s.io/v1", "ClusterRole", "kept", None),
+            object("policy/v1", "Budget", "kept", Some("acme-system")),
+            object("v1", "ConfigMap", "new", Some("acme-system")),
+        ];
+        let gone: Vec<_> =
+            dropped(&installed, "infrastructure-acme", &release).map(|it| it.id.to_string()).collect();
+        assert_eq!(
+            gone,
+            [
+                "CustomResourceDefinition acmeclusters.acme.io",
+                "ConfigMap acme-system/old",
+                "ClusterRole old",
+                "Issuer acme-system/old",
+            ]
+        );
+    }
+}

@@ -1,0 +1,334 @@
+//! What may be upgraded to what.
+
+use std::collections::BTreeMap;
+
+use capstan_api::{contract::ContractVersion, provider::ProviderType};
+use capstan_repository::{NotAVersion, Version};
+
+use super::{UpgradeError, contracts::compatible_with, prepare::Asked};
+use crate::inventory::Installed;
+
+/// How many minor versions core and kubeadm can go on at once.
+pub(super) const MOST_MINORS: u64 = 3;
+/// Before this release there was no such limit.
+const LIMITED_SINCE: (u64, u64) = (1, 10);
+
+/// A provider, and where it is to go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) provider: Installed,
+    pub(super) version: String,
+}
+
+/// What a provider speaks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Speaker {
+    pub(super) provider: Installed,
+    pub(super) version: String,
+    pub(super) contract: Option<String>,
+}
+
+/// The contracts that we speak, in words.
+pub(super) fn spoken() -> String {
+    ContractVersion::PREFERENCE.map(ContractVersion::as_str).join(" and ")
+}
+
+/// The one core provider.
+pub(super) fn core_of(providers: &[Installed]) -> Result<&Installed, UpgradeError> {
+    if providers.is_empty() {
+        return Err(UpgradeError::NothingInstalled);
+    }
+    let mut cores = providers.iter().filter(|it| it.kind == ProviderType::Core);
+    match (cores.next(), cores.next()) {
+        (Some(core), None) => Ok(core),
+        _ => {
+            let cores = providers.iter().filter(|it| it.kind == ProviderType::Core);
+            let found = cores.map(|it| format!("{}/{}", it.namespace, it.label())).collect();
+            Err(UpgradeError::Cores { found })
+        }
+    }
+}
+
+/// No provider is there twice.
+pub(super) fn check_instances(providers: &[Installed]) -> Result<(), UpgradeError> {
+    let mut namespaces: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for provider in providers {
+        namespaces.entry(provider.label()).or_default().push(provider.namespace.clone());
+    }
+    match namespaces.into_iter().find(|(_, namespaces)| namespaces.len() > 1) {
+        Some((label, namespaces)) => Err(UpgradeError::SeveralInstances { label, namespaces }),
+        None => Ok(()),
+    }
+}
+
+/// The installed providers that are asked for, in the order in which they are to be upgraded.
+pub(super) fn choose(providers: &[Installed], asked: &[Asked]) -> Result<Vec<Target>, UpgradeError> {
+    let mut targets: Vec<Target> = Vec::new();
+    for asked in asked {
+        let label = asked.kind.label(&asked.name);
+        let is_meant = |it: &&Installed| {
+            it.kind == asked.kind
+                && it.name == asked.name
+                && asked.namespace.as_ref().is_none_or(|namespace| *namespace == it.namespace)
+        };
+        let Some(provider) = providers.iter().find(is_meant) else {
+            return Err(UpgradeError::NotInstalled { label, namespace: asked.namespace.clone() });
+        };
+        let Some(version) = &asked.version else { return Err(UpgradeError::NoVersion { label }) };
+        if targets.iter().any(|it| it.provider == *provider) {
+            return Err(UpgradeError::NamedTwice { label });
+        }
+        targets.push(Target { provider: provider.clone(), version: version.clone() });
+    }
+    targets.sort_by(|a, b| (a.provider.kind, &a.provider.name).cmp(&(b.provider.kind, &b.provider.name)));
+    Ok(targets)
+}
+
+/// Which way a provider is to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Direction {
+    Up,
+    Nowhere,
+    Down,
+}
+
+pub(super) fn direction(target: &Target) -> Result<Direction, NotAVersion> {
+    let installed = Version::parse(&target.provider.version)?;
+    let version = Version::parse(&target.version)?;
+    Ok(if version.is_newer_than(&installed) {
+        Direction::Up
+    } else if installed.is_newer_than(&version) {
+        Direction::Down
+    } else if version.is_same_release(&installed) {
+        Direction::Nowhere
+    } else {
+        // Another build of the same version.
+        Direction::Up
+    })
+}
+
+/// No step is too wide.
+pub(super) fn check_step(target: &Target) -> Result<(), UpgradeError> {
+    match farthest(&target.provider, &target.version) {
+        None => Ok(()),
+        Some(farthest) => Err(UpgradeError::TooFar {
+            label: target.provider.label(),
+            installed: target.provider.version.clone(),
+            version: target.version.clone(),
+            farthest,
+        }),
+    }
+}
+
+/// The last series that a provider can go to in one step, if a version is beyond it.
+pub(super) fn farthest(provider: &Installed, version: &str) -> Option<String> {
+    let is_limited = match provider.kind {
+        ProviderType::Core => true,
+        ProviderType::Bootstrap | ProviderType::ControlPlane => provider.name == "kubeadm",
+        _ => false,
+    };
+    let installed = Version::parse(&provider.version).ok().filter(|_| is_limited)?;
+    let version = Version::parse(version).ok()?;
+    let farthest = installed.minor() + MOST_MINORS;
+    let is_too_far = (installed.major(), installed.minor()) >= LIMITED_SINCE
+        && version.major() == installed.major()
+        && version.minor() > farthest;
+    is_too_far.then(|| format!("v{}.{farthest}", installed.major()))
+}
+
+/// Everybody understands everybody afterwards: those that are upgraded and those that are not.
+///
+/// Who stays and cannot be asked is trusted as long as core keeps its contract.
+pub(super) fn check_contracts(
+    core: &str,
+    core_before: Option<&str>,
+    targets: &[Speaker],
+    others: &[Speaker],
+) -> Result<(), UpgradeError> {
+    let compatible = compatible_with(core);
+    for target in targets {
+        if let Some(contract) = target.contract.as_deref().filter(|it| !compatible.contains(it)) {
+            return Err(UpgradeError::IncompatibleTarget {
+                label: target.provider.label(),
+                version: target.version.clone(),
+                contract: contract.to_owned(),
+                core: core.to_owned(),
+            });
+        }
+    }
+    let is_understood = |it: &Speaker| match it.contract.as_deref() {
+        Some(contract) => compatible.contains(&contract),
+        None => core_before == Some(core),
+    };
+    match others.iter().find(|it| !is_understood(it)) {
+        None => Ok(()),
+        Some(left) => Err(UpgradeError::LeftBehind {
+            label: left.provider.label(),
+            version: left.version.clone(),
+            contract: left.contract.clone(),
+            core: core.to_owned(),
+            flag: format!("--{} {}:VERSION", left.provider.kind.prefix(), left.provider.name),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn installed(kind: ProviderType, name: &str, version: &str) -> Installed {
+        Installed {
+            namespace: format!("{}-system", kind.label(name)),
+            name: name.to_owned(),
+            kind,
+            version: version.to_owned(),
+            watched_namespace: None,
+        }
+    }
+
+    fn target(kind: ProviderType, name: &str, from: &str, to: &str) -> Target {
+        Target { provider: installed(kind, name, from), version: to.to_owned() }
+    }
+
+    #[test]
+    fn core_and_kubeadm_skip_no_more_than_three_versions_from_v1_10_on() {
+        use ProviderType::{Bootstrap, ControlPlane, Core, Infrastructure};
+        for (kind, name, from, to, farthest) in [
+            (Core, "cluster-api", "v1.10.0", "v1.13.6", None),
+            (Core, "cluster-api", "v1.10.0", "v1.14.0", Some("v1.13")),
+            (Core, "cluster-api", "v1.11.3", "v1.15.0", Some("v1.14")),
+            (Core, "cluster-api", "v1.9.9", "v1.14.0", None),
+            (Core, "cluster-api", "v1.10.0-rc.0", "v1.14.0", Some("v1.13")),
+            (Core, "cluster-api", "v1.10.0", "v2.0.0", None),
+            (Bootstrap, "kubeadm", "v1.10.0", "v1.14.0", Some("v1.13")),
+            (ControlPlane, "kubeadm", "v1.10.0", "v1.14.0", Some("v1.13")),
+            (Bootstrap, "talos", "v1.10.0", "v1.14.0", None),
+            (Infrastructure, "kubeadm", "v1.10.0", "v1.14.0", None),
+        ] {
+            let target = target(kind, name, from, to);
+            let found = check_step(&target).err();
+            let found = found.map(|it| match it {
+                UpgradeError::TooFar { farthest, .. } => farthest,
+                other => panic!("{other}"),
+            });
+            assert_eq!(found.as_deref(), farthest, "{target:?}");
+        }
+    }
+
+    #[test]
+    fn versions_go_up_down_or_nowhere() {
+        for (from, to, expected) in [
+            ("v1.0.0", "v1.0.1", Direction::Up),
+            ("v1.0.0", "1.0.0", Direction::Nowhere),
+            ("v1.0.0-rc.1", "v1.0.0", Direction::Up),
+            ("v1.1.0", "v1.0.9", Direction::Down),
+            ("v1.0.0+a", "v1.0.0+b", Direction::Up),
+        ] {
+            let target = target(ProviderType::Core, "cluster-api", from, to);
+            assert_eq!(direction(&target).unwrap(), expected, "{from} {to}");
+        }
+        assert!(direction(&target(ProviderType::Core, "c", "v1.0.0", "main")).is_err());
+    }
+
+    fn asked(kind: ProviderType, name: &str, namespace: Option<&str>, version: Option<&str>) -> Asked {
+        Asked {
+            kind,
+            name: name.to_owned(),
+            namespace: namespace.map(str::to_owned),
+            version: version.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn what_is_asked_for_must_be_installed_and_named_once_with_a_version() {
+        use ProviderType::{Bootstrap, Core, Infrastructure};
+        let providers = [installed(Core, "cluster-api", "v1.0.0"), installed(Bootstrap, "kubeadm", "v1.0.0")];
+        let bootstrap = asked(Bootstrap, "kubeadm", Some("bootstrap-kubeadm-system"), Some("v1.1.0"));
+        let core = asked(Core, "cluster-api", None, Some("v1.1.0"));
+        let targets = choose(&providers, &[bootstrap.clone(), core.clone()]).unwrap();
+        let labels: Vec<_> = targets.iter().map(|it| it.provider.label()).collect();
+        assert_eq!(labels, ["cluster-api", "bootstrap-kubeadm"]);
+        for (asked, expected) in [
+            (vec![core.clone(), core], "provider cluster-api is named more than once"),
+            (
+                vec![asked(Infrastructure, "aws", None, Some("v1"))],
+                "provider infrastructure-aws is not installed",
+            ),
+            (
+                vec![asked(Bootstrap, "kubeadm", Some("elsewhere"), Some("v1"))],
+                "provider bootstrap-kubeadm is not installed in namespace elsewhere",
+            ),
+            (vec![asked(Bootstrap, "kubeadm", None, None)], "provider bootstrap-kubeadm has no version"),
+        ] {
+            let message = choose(&providers, &asked).unwrap_err().to_string();
+            assert!(message.contains(expected), "{message}");
+        }
+    }
+
+    #[test]
+    fn there_is_one_core_and_no_provider_twice() {
+        let core = installed(ProviderType::Core, "cluster-api", "v1.0.0");
+        let aws = installed(ProviderType::Infrastructure, "aws", "v1.0.0");
+        assert_eq!(core_of(&[aws.clone(), core.clone()]).unwrap(), &core);
+        for (providers, expected) in [
+            (vec![], "no providers are installed"),
+            (vec![aws.clone()], "but there are none"),
+            (
+                vec![core.clone(), core],
+                "but there are cluster-api-system/cluster-api, cluster-api-system/cluster-api",
+            ),
+        ] {
+            let message = core_of(&providers).unwrap_err().to_string();
+            assert!(message.contains(expected), "{message}");
+        }
+        assert!(check_instances(&[aws.clone()]).is_ok());
+        let other = Installed { namespace: "other".to_owned(), ..aws.clone() };
+        let message = check_instances(&[aws, other]).unwrap_err().to_string();
+        assert!(message.contains("infrastructure-aws-system and other"), "{message}");
+    }
+
+    #[test]
+    fn everybody_understands_everybody_afterwards() {
+        let speaker = |name: &str, contract: Option<&str>| Speaker {
+            provider: installed(ProviderType::Infrastructure, name, "v1.0.0"),
+            version: "v1.0.0".to_owned(),
+            contract: contract.map(str::to_owned),
+        };
+        /// Core's contract, before and after; the others' contracts; which of them are upgraded; who is to blame.
+        type Case<'a> = ((&'a str, &'a str), Option<&'a str>, Option<&'a str>, Option<&'a str>);
+        let cases: [Case<'_>; 7] = [
+            (("v1beta1", "v1beta2"), Some("v1beta2"), Some("v1beta1"), None),
+            (("v1beta1", "v1beta2"), Some("v1beta1"), Some("v1beta2"), None),
+            (
+                ("v1beta2", "v1beta2"),
+                Some("v1alpha4"),
+                Some("v1beta1"),
+                Some("infrastructure-goes v1.0.0 speaks"),
+            ),
+            (
+                ("v1beta1", "v1beta1"),
+                Some("v1beta2"),
+                Some("v1beta1"),
+                Some("infrastructure-goes v1.0.0 speaks"),
+            ),
+            (
+                ("v1alpha4", "v1beta2"),
+                Some("v1beta2"),
+                Some("v1alpha4"),
+                Some("infrastructure-stays v1.0.0 speaks"),
+            ),
+            (("v1beta2", "v1beta2"), Some("v1beta2"), None, None),
+            (("v1beta1", "v1beta2"), Some("v1beta2"), None, Some("a contract that cannot be told")),
+        ];
+        for ((before, core), goes, stays, expected) in cases {
+            let (targets, others) = ([speaker("goes", goes)], [speaker("stays", stays)]);
+            let message =
+                check_contracts(core, Some(before), &targets, &others).err().map(|it| it.to_string());
+            match (expected, message) {
+                (None, None) => {}
+                (Some(part), Some(message)) => assert!(message.contains(part), "{message}"),
+                (_, message) => panic!("{core} {goes:?} {stays:?}: {message:?}"),
+            }
+        }
+    }
+}

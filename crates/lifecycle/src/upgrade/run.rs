@@ -1,0 +1,186 @@
+//! An upgrade that is carried out, one provider after the other.
+
+use std::{collections::HashSet, time::Duration};
+
+use kube::api::DeleteParams;
+use tokio::time::{Instant, sleep};
+
+use super::{
+    CertManagerStep, UpgradeError, mark,
+    prepare::{Step, Upgrade},
+    prune, scale,
+    storage::Migration,
+};
+use crate::{
+    ManagementCluster, ObjectRef, adoption, apply, cert_manager, error, inventory, sweep::Component,
+};
+
+/// How long an object may take to go that has to be made anew.
+const GONE_LIMIT: Duration = Duration::from_secs(60);
+const FIRST_DELAY: Duration = Duration::from_millis(50);
+const LONGEST_DELAY: Duration = Duration::from_secs(1);
+
+/// What is told on the way.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// cert-manager is upgraded.
+    CertManager(&'a CertManagerStep),
+    /// It does not answer yet.
+    CertManagerWaiting {
+        /// Why not.
+        reason: &'a str,
+    },
+    /// It has its new version, and works.
+    CertManagerWorks(&'a CertManagerStep),
+    /// Objects of a kind are written anew.
+    Migrating(&'a Migration),
+    /// All of them are.
+    Migrated {
+        /// Which kind.
+        migration: &'a Migration,
+        /// How many objects there are.
+        count: usize,
+    },
+    /// The controllers of a provider are being stopped.
+    Stopping(&'a Step),
+    /// Its objects are being replaced.
+    Replacing(&'a Step),
+    /// One of its objects is.
+    Applied(apply::Event<'a>),
+    /// What its new release does not have any more is being deleted.
+    Pruning(&'a Step),
+    /// It has its new version.
+    Upgraded(&'a Step),
+    /// The controllers that were stopped run again.
+    Restored(&'a Step),
+}
+
+/// Who is told.
+pub type Tell<'a> = &'a (dyn Fn(Event<'_>) + Sync);
+
+/// An upgrade that stopped on its way.
+#[derive(Debug)]
+pub struct Failed {
+    /// Why.
+    pub error: UpgradeError,
+    /// Labels of the providers that have their new version.
+    pub upgraded: Vec<String>,
+    /// The provider that was being upgraded, if it had come to that.
+    pub stopped_at: Option<String>,
+    /// Why its controllers could not be started again, if so.
+    pub not_restored: Option<UpgradeError>,
+}
+
+impl Upgrade {
+    /// Upgrades one provider after the other. Where that fails, the controllers that were stopped run again.
+    pub async fn carry_out(&self, cluster: &ManagementCluster, tell: Tell<'_>) -> Result<(), Failed> {
+        self.before(cluster, tell).await.map_err(|error| Failed {
+            error,
+            upgraded: Vec::new(),
+            stopped_at: None,
+            not_restored: None,
+        })?;
+        for (at, step) in self.steps.iter().enumerate() {
+            let result = match step.stop(cluster, tell).await {
+                Ok(()) => step.replace(cluster, tell).await.map_err(|error| (error, at + 1)),
+                Err(error) => Err((error, at)),
+            };
+            if let Err((error, untouched)) = result {
+                let untouched = self.steps.get(untouched..).unwrap_or_default();
+                let not_restored = restore(cluster, step, untouched).await.err();
+                if not_restored.is_none() {
+                    tell(Event::Restored(step));
+                }
+                let upgraded = self.steps.iter().take(at).map(Step::label).collect();
+                return Err(Failed { error, upgraded, stopped_at: Some(step.label()), not_restored });
+            }
+            tell(Event::Upgraded(step));
+        }
+        Ok(())
+    }
+
+    /// What can be done while all controllers run.
+    async fn before(&self, cluster: &ManagementCluster, tell: Tell<'_>) -> Result<(), UpgradeError> {
+        if let Some(step) = &self.cert_manager {
+            tell(Event::CertManager(step));
+            let told = |event: cert_manager::Event<'_>| match event {
+                cert_manager::Event::Apply(event) => tell(Event::Applied(event)),
+                cert_manager::Event::Waiting { reason } => tell(Event::CertManagerWaiting { reason }),
+            };
+            cert_manager::upgrade(cluster, &step.manifest, step.limit, &told).await?;
+            tell(Event::CertManagerWorks(step));
+        }
+        for migration in self.steps.iter().flat_map(|it| &it.migrations) {
+            tell(Event::Migrating(migration));
+            let count = migration.carry_out(cluster).await?;
+            tell(Event::Migrated { migration, count });
+        }
+        for step in &self.steps {
+            mark::set(cluster, &step.from, &step.to.version).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Step {
+    async fn stop(&self, cluster: &ManagementCluster, tell: Tell<'_>) -> Result<(), UpgradeError> {
+        let kept: Vec<Component> = self.installed.iter().filter(|it| self.keeps(it)).cloned().collect();
+        adoption::adopt(cluster, &kept).await?;
+        tell(Event::Stopping(self));
+        scale::stop(cluster, &self.label()).await
+    }
+
+    async fn replace(&self, cluster: &ManagementCluster, tell: Tell<'_>) -> Result<(), UpgradeError> {
+        let objects = self.to.components.objects();
+        tell(Event::Replacing(self));
+        for object in &self.replaced {
+            self.remove(cluster, object).await?;
+        }
+        apply::apply(cluster, objects, &|event| tell(Event::Applied(event))).await?;
+        scale::start(cluster, &self.label(), &scale::with_replicas(objects)).await?;
+        tell(Event::Pruning(self));
+        prune::delete(cluster, &self.leftovers.gone).await?;
+        inventory::record(cluster, &self.to.entry()).await?;
+        Ok(())
+    }
+
+    fn keeps(&self, component: &Component) -> bool {
+        !self.leftovers.gone.iter().any(|it| it.id == component.id)
+    }
+
+    /// Deletes an object that has to be made anew, and waits until it is gone.
+    async fn remove(&self, cluster: &ManagementCluster, object: &ObjectRef) -> Result<(), UpgradeError> {
+        let kinds = cluster.kinds().await?;
+        let Some(kind) = kinds.find(&object.api_version, &object.kind) else { return Ok(()) };
+        let api = cluster.objects(kind, object.namespace.as_deref());
+        match api.delete(&object.name, &DeleteParams::background()).await {
+            Ok(_) => {}
+            Err(error) if error::is_not_found(&error) => return Ok(()),
+            Err(error) => return Err(cluster.failed(format!("delete {object}"), error).into()),
+        }
+        let (start, mut delay) = (Instant::now(), FIRST_DELAY);
+        loop {
+            let found = api.get_metadata_opt(&object.name).await;
+            let found = found.map_err(|error| cluster.failed(format!("look at {object}"), error))?;
+            let Some(found) = found else { return Ok(()) };
+            if start.elapsed() > GONE_LIMIT {
+                return Err(UpgradeError::StillThere {
+                    object: object.clone(),
+                    seconds: GONE_LIMIT.as_secs(),
+                    finalizers: found.metadata.finalizers.unwrap_or_default(),
+                });
+            }
+            sleep(delay).await;
+            delay = (delay * 2).min(LONGEST_DELAY);
+        }
+    }
+}
+
+/// Starts the controllers again that were stopped, and takes the marks off all providers of which nothing is replaced.
+async fn restore(cluster: &ManagementCluster, step: &Step, untouched: &[Step]) -> Result<(), UpgradeError> {
+    scale::start(cluster, &step.label(), &HashSet::new()).await?;
+    for step in untouched {
+        inventory::record(cluster, &step.from).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,255 @@
+//! Controllers are stopped while what they work with is replaced. How many there were is written on their Deployments
+//! first, so that a run after one that was killed knows it.
+
+use std::{collections::HashSet, time::Duration};
+
+use capstan_api::names::FIELD_MANAGER;
+use futures::{StreamExt, TryStreamExt, stream};
+use kube::{
+    ResourceExt,
+    api::{DynamicObject, Patch, PatchParams},
+};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use super::UpgradeError;
+use crate::{Kind, ManagementCluster, ObjectRef, ServerError, error, sweep};
+
+/// The annotation with the number of replicas before an upgrade.
+const REPLICAS: &str = "capstan.dev/replicas-before-upgrade";
+/// How many requests are under way at a time.
+const AT_ONCE: usize = 16;
+/// How often a Deployment may change under our hands.
+const MOST_TRIES: usize = 5;
+/// How long Pods may take to end.
+const LIMIT: Duration = Duration::from_secs(60);
+const FIRST_DELAY: Duration = Duration::from_millis(50);
+const LONGEST_DELAY: Duration = Duration::from_secs(1);
+
+/// What to do with a Deployment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Change {
+    /// Nothing.
+    None,
+    /// Write down what runs now and stop it.
+    Stop(i64),
+    /// Start as many again.
+    Start(i64),
+    /// Only forget how many there were.
+    Forget,
+}
+
+/// Stops the controllers of a provider, and waits until none runs.
+pub(super) async fn stop(cluster: &ManagementCluster, label: &str) -> Result<(), UpgradeError> {
+    let Some(kind) = deployments(cluster).await? else { return Ok(()) };
+    let found = cluster.list(&kind, None, &sweep::selector_of(label)).await?;
+    let each = found.into_iter().map(|deployment| stop_one(cluster, &kind, deployment));
+    stream::iter(each).buffer_unordered(AT_ONCE).try_collect().await
+}
+
+/// Starts as many controllers of a provider as there were before they were stopped, but for those whose number its
+/// release names.
+pub(super) async fn start(
+    cluster: &ManagementCluster,
+    label: &str,
+    named: &HashSet<(String, String)>,
+) -> Result<(), UpgradeError> {
+    let Some(kind) = deployments(cluster).await? else { return Ok(()) };
+    let found = cluster.list(&kind, None, &sweep::selector_of(label)).await?;
+    let each = found.into_iter().map(async |deployment| {
+        let key = (deployment.namespace().unwrap_or_default(), deployment.name_any());
+        let is_named = named.contains(&key);
+        change(cluster, &kind, deployment, |it| to_start(it, is_named)).await?;
+        Ok::<_, UpgradeError>(())
+    });
+    stream::iter(each).buffer_unordered(AT_ONCE).try_collect().await
+}
+
+/// Those of a release's Deployments whose number of replicas it names.
+pub(super) fn with_replicas(objects: &[Value]) -> HashSet<(String, String)> {
+    let is_named = |it: &&Value| {
+        it["kind"] == "Deployment" && it.pointer("/spec/replicas").is_some_and(|it| !it.is_null())
+    };
+    let ids = objects.iter().filter(is_named).map(ObjectRef::of);
+    ids.map(|id| (id.namespace.unwrap_or_default(), id.name)).collect()
+}
+
+async fn deployments(cluster: &ManagementCluster) -> Result<Option<Kind>, ServerError> {
+    Ok(cluster.kinds().await?.find("apps/v1", "Deployment").cloned())
+}
+
+async fn stop_one(
+    cluster: &ManagementCluster,
+    kind: &Kind,
+    deployment: DynamicObject,
+) -> Result<(), UpgradeError> {
+    let Some(mut deployment) = change(cluster, kind, deployment, to_stop).await? else { return Ok(()) };
+    let (api, name) = (cluster.objects(kind, deployment.namespace().as_deref()), deployment.name_any());
+    let (start, mut delay) = (Instant::now(), FIRST_DELAY);
+    loop {
+        let left = running(&deployment);
+        if left == 0 {
+            return Ok(());
+        }
+        if start.elapsed() > LIMIT {
+            let deployment = id(kind, &deployment);
+            return Err(UpgradeError::StillRunning { deployment, seconds: LIMIT.as_secs(), left });
+        }
+        sleep(delay).await;
+        delay = (delay * 2).min(LONGEST_DELAY);
+        match api.get_opt(&name).await {
+            Ok(Some(found)) => deployment = found,
+            Ok(None) => return Ok(()),
+            Err(error) if error::is_passing(&error) => {}
+            Err(error) => {
+                return Err(cluster.failed(format!("look at {}", id(kind, &deployment)), error).into());
+            }
+        }
+    }
+}
+
+/// Changes a Deployment, unless it is as wanted; none is left if it is gone.
+async fn change(
+    cluster: &ManagementCluster,
+    kind: &Kind,
+    mut deployment: DynamicObject,
+    decide: impl Fn(&DynamicObject) -> Change,
+) -> Result<Option<DynamicObject>, ServerError> {
+    let (api, name) = (cluster.objects(kind, deployment.namespace().as_deref()), deployment.name_any());
+    let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+    let id = id(kind, &deployment);
+    for tries in 1.. {
+        let Some(patch) = patch(&decide(&deployment), deployment.resource_version()) else { break };
+        match api.patch(&name, &params, &Patch::Merge(patch)).await {
+            Ok(changed) => return Ok(Some(changed)),
+            Err(error) if error::is_not_found(&error) => return Ok(None),
+            Err(error) if error::is_passing(&error) && tries < MOST_TRIES => {}
+            Err(error) => return Err(cluster.failed(format!("scale {id}"), error)),
+        }
+        sleep(FIRST_DELAY).await;
+        let found = api.get_opt(&name).await;
+        match found.map_err(|error| cluster.failed(format!("look at {id}"), error))? {
+            Some(found) => deployment = found,
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(deployment))
+}
+
+fn to_stop(deployment: &DynamicObject) -> Change {
+    match replicas(deployment) {
+        // Stopped already: by a run before this one, or by somebody who wants it so.
+        0 => Change::None,
+        count => Change::Stop(count),
+    }
+}
+
+fn to_start(deployment: &DynamicObject, is_named: bool) -> Change {
+    let before = deployment.annotations().get(REPLICAS).map(|it| it.parse().unwrap_or(1));
+    match before {
+        None => Change::None,
+        Some(before) if replicas(deployment) == 0 && !is_named => Change::Start(before),
+        Some(_) => Change::Forget,
+    }
+}
+
+fn patch(change: &Change, resource_version: Option<String>) -> Option<Value> {
+    let (replicas, annotation) = match change {
+        Change::None => return None,
+        Change::Stop(count) => (Some(0), json!(count.to_string())),
+        Change::Start(count) => (Some(*count), Value::Null),
+        Change::Forget => (None, Value::Null),
+    };
+    let mut patch =
+        json!({"metadata": {"resourceVersion": resource_version, "annotations": {REPLICAS: annotation}}});
+    if let Some(replicas) = replicas {
+        patch["spec"] = json!({"replicas": replicas});
+    }
+    Some(patch)
+}
+
+fn replicas(deployment: &DynamicObject) -> i64 {
+    deployment.data.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(1)
+}
+
+/// How many Pods there are still. Where nobody ever looked at the Deployment, there are none.
+fn running(deployment: &DynamicObject) -> i64 {
+    let status = |field: &str| deployment.data.pointer(&format!("/status/{field}")).and_then(Value::as_i64);
+    let has_seen = status("observedGeneration").is_none_or(|it| Some(it) >= deployment.metadata.generation);
+    match status("replicas").unwrap_or(0) {
+        // It has not been seen yet that they are not wanted any more.
+        0 if !has_seen => 1,
+        left => left,
+    }
+}
+
+fn id(kind: &Kind, deployment: &DynamicObject) -> ObjectRef {
+    ObjectRef {
+        api_version: kind.resource.api_version.clone(),
+        kind: kind.resource.kind.clone(),
+        namespace: deployment.namespace(),
+        name: deployment.name_any(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn deployment(replicas: Option<i64>, before: Option<&str>) -> DynamicObject {
+        serde_json::from_value(json!({
+            "metadata": {"name": "d", "namespace": "n", "annotations": before.map(|it| json!({REPLICAS: it}))},
+            "spec": {"replicas": replicas},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn what_ran_is_written_down_once_and_started_again() {
+        for (replicas, before, stop, start, start_named) in [
+            (Some(2), None, Change::Stop(2), Change::None, Change::None),
+            (None, None, Change::Stop(1), Change::None, Change::None),
+            // Somebody wants it so.
+            (Some(0), None, Change::None, Change::None, Change::None),
+            // A run before this one was killed: what it wrote down is kept.
+            (Some(0), Some("3"), Change::None, Change::Start(3), Change::Forget),
+            (Some(0), Some("many"), Change::None, Change::Start(1), Change::Forget),
+            // The new release is there, and only the note is left.
+            (Some(1), Some("3"), Change::Stop(1), Change::Forget, Change::Forget),
+        ] {
+            let deployment = deployment(replicas, before);
+            assert_eq!(to_stop(&deployment), stop, "{replicas:?} {before:?}");
+            assert_eq!(to_start(&deployment, false), start, "{replicas:?} {before:?}");
+            assert_eq!(to_start(&deployment, true), start_named, "{replicas:?} {before:?}");
+        }
+    }
+
+    #[test]
+    fn controllers_run_until_their_status_says_otherwise() {
+        for (status, left) in [
+            (json!(null), 0),
+            (json!({}), 0),
+            (json!({"observedGeneration": 2}), 0),
+            (json!({"observedGeneration": 2, "replicas": 1}), 1),
+            (json!({"observedGeneration": 1}), 1),
+            (json!({"replicas": 2}), 2),
+        ] {
+            let mut deployment = deployment(Some(0), None);
+            deployment.metadata.generation = Some(2);
+            deployment.data["status"] = status.clone();
+            assert_eq!(running(&deployment), left, "{status}");
+        }
+    }
+
+    #[test]
+    fn a_release_may_leave_the_number_of_replicas_open() {
+        let object = |kind: &str, name: &str, spec: Value| json!({"kind": kind, "metadata": {"name": name, "namespace": "n"}, "spec": spec});
+        let named = with_replicas(&[
+            object("Deployment", "one", json!({"replicas": 1})),
+            object("Deployment", "open", json!({})),
+            object("Deployment", "null", json!({"replicas": null})),
+            object("StatefulSet", "other", json!({"replicas": 1})),
+        ]);
+        assert_eq!(named, HashSet::from([("n".to_owned(), "one".to_owned())]));
+    }
+}

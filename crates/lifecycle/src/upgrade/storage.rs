@@ -1,0 +1,283 @@
+//! Objects are written anew in the version that they are stored in, before a definition drops one that some of them
+//! may still be stored in. It is done while the old controllers run, which convert them.
+
+use std::time::Duration;
+
+use capstan_api::names::FIELD_MANAGER;
+use futures::{StreamExt, TryStreamExt, stream};
+use kube::{
+    Api, ResourceExt,
+    api::{DynamicObject, ListParams, Patch, PatchParams, PostParams},
+    core::{GroupVersionKind, TypeMeta},
+    discovery::ApiResource,
+};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use super::UpgradeError;
+use crate::{Kind, ManagementCluster, error};
+
+/// How many objects are read at a time.
+const PAGE: u32 = 500;
+/// How many objects are written at a time.
+const AT_ONCE: usize = 16;
+/// For how long a request is repeated that fails for a reason that passes.
+const PATIENCE: Duration = Duration::from_secs(10);
+const FIRST_DELAY: Duration = Duration::from_millis(100);
+const LONGEST_DELAY: Duration = Duration::from_secs(2);
+
+/// A kind whose objects have to be written anew.
+#[derive(Clone, Debug)]
+pub struct Migration {
+    /// The name of its definition.
+    pub definition: String,
+    /// The version that its objects are stored in.
+    pub stored: String,
+    /// The versions that some may be stored in, and that are about to go.
+    pub dropped: Vec<String>,
+    kind: Kind,
+}
+
+/// What a new definition means for objects that are stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Verdict {
+    /// Nothing.
+    Fine,
+    /// They have to be written anew first.
+    Migrate { stored: String, dropped: Vec<String> },
+    /// Nobody could read them afterwards.
+    Lost { stored: String },
+}
+
+impl Migration {
+    /// What has to be done before a definition takes the place of the one that is there; the version that objects are
+    /// stored in where nothing helps.
+    pub(super) fn needed(live: &Value, new: &Value) -> Result<Option<Self>, String> {
+        let (stored, dropped) = match judge(live, new) {
+            Verdict::Fine => return Ok(None),
+            Verdict::Lost { stored } => return Err(stored),
+            Verdict::Migrate { stored, dropped } => (stored, dropped),
+        };
+        let text = |pointer: &str| live.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let gvk = GroupVersionKind::gvk(text("/spec/group"), &stored, text("/spec/names/kind"));
+        let kind = Kind {
+            resource: ApiResource::from_gvk_with_plural(&gvk, text("/spec/names/plural")),
+            is_namespaced: text("/spec/scope") == "Namespaced",
+            is_managed: true,
+            is_preferred: false,
+        };
+        Ok(Some(Self { definition: text("/metadata/name").to_owned(), stored, dropped, kind }))
+    }
+
+    /// Writes all objects anew, and notes that the other versions are not stored any more. Gives back how many there
+    /// are.
+    pub(super) async fn carry_out(&self, cluster: &ManagementCluster) -> Result<usize, UpgradeError> {
+        let count = self.rewrite(cluster).await.map_err(|error| UpgradeError::NotMigrated {
+            kind: self.definition.clone(),
+            stored: self.stored.clone(),
+            dropped: self.dropped.clone(),
+            reason: error,
+        })?;
+        self.trim(cluster).await?;
+        Ok(count)
+    }
+
+    async fn rewrite(&self, cluster: &ManagementCluster) -> Result<usize, String> {
+        let all = cluster.objects(&self.kind, None);
+        let mut params = ListParams::default().limit(PAGE);
+        let mut count = 0;
+        loop {
+            let page = patiently(|| all.list(&params)).await;
+            let page = match page {
+                Ok(page) => page,
+                // What was listed is too old to go on with: begin again. Writing twice does no harm.
+                Err(kube::Error::Api(status)) if status.code == 410 && params.continue_token.is_some() => {
+                    params.continue_token = None;
+                    count = 0;
+                    continue;
+                }
+                Err(error) => return Err(cluster.failed("list them", error).to_string()),
+            };
+            count += page.items.len();
+            let writes = page.items.into_iter().map(|object| self.write(cluster, object));
+            stream::iter(writes).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
+            params.continue_token = page.metadata.continue_.filter(|it| !it.is_empty());
+            if params.continue_token.is_none() {
+                return Ok(count);
+            }
+        }
+    }
+
+    /// Writes an object as it was read. An update is what makes the server store it: a patch without a change is not
+    /// looked at any further.
+    async fn write(&self, cluster: &ManagementCluster, mut object: DynamicObject) -> Result<(), String> {
+        let (namespace, name) = (object.namespace(), object.name_any());
+        let api = cluster.objects(&self.kind, namespace.as_deref());
+        object.types.get_or_insert_with(|| TypeMeta {
+            api_version: self.kind.resource.api_version.clone(),
+            kind: self.kind.resource.kind.clone(),
+        });
+        let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        match patiently(|| api.replace(&name, &params, &object)).await {
+            Ok(_) => Ok(()),
+            // It is gone, or somebody wrote it in the meantime, and so in the version that counts.
+            Err(error) if error::is_not_found(&error) || error::is_conflict(&error) => Ok(()),
+            Err(error) => {
+                let name = namespace.map_or_else(|| name.clone(), |it| format!("{it}/{name}"));
+                Err(cluster.failed(format!("write {} {name}", self.kind.resource.kind), error).to_string())
+            }
+        }
+    }
+
+    /// Notes in the definition that only one version is stored.
+    async fn trim(&self, cluster: &ManagementCluster) -> Result<(), UpgradeError> {
+        let api: Api<DynamicObject> = Api::all_with(cluster.client().clone(), &definitions());
+        let failed = |error| {
+            cluster.failed(format!("note that {} is stored as {} only", self.definition, self.stored), error)
+        };
+        let live = patiently(|| api.get_metadata(&self.definition)).await.map_err(failed)?;
+        let patch = json!({
+            "metadata": {"resourceVersion": live.metadata.resource_version},
+            "status": {"storedVersions": [self.stored]},
+        });
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        api.patch_status(&self.definition, &params, &Patch::Merge(patch)).await.map_err(failed)?;
+        Ok(())
+    }
+}
+
+/// What a server can be asked about: a new definition with the versions that have to go before it can be applied.
+pub(super) fn to_be_tried(live: &Value, new: &Value) -> Value {
+    let mut tried = new.clone();
+    let kept: Vec<Value> = stored_versions(live)
+        .into_iter()
+        .filter(|it| !has_version(new, it))
+        .filter_map(|name| version(live, name))
+        .map(|version| {
+            let mut version = version.clone();
+            version["served"] = json!(false);
+            version["storage"] = json!(false);
+            version
+        })
+        .collect();
+    if let Some(versions) = tried.pointer_mut("/spec/versions").and_then(Value::as_array_mut) {
+        versions.extend(kept);
+    }
+    tried
+}
+
+/// The kind of definitions.
+pub(super) fn definitions() -> ApiResource {
+    let gvk = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+    ApiResource::from_gvk(&gvk)
+}
+
+fn judge(live: &Value, new: &Value) -> Verdict {
+    let dropped: Vec<String> =
+        stored_versions(live).into_iter().filter(|it| !has_version(new, it)).map(str::to_owned).collect();
+    let stored = versions(live).find(|it| it["storage"] == true).and_then(|it| it["name"].as_str());
+    match stored {
+        Some(stored) if !has_version(new, stored) => Verdict::Lost { stored: stored.to_owned() },
+        Some(stored) if !dropped.is_empty() => Verdict::Migrate { stored: stored.to_owned(), dropped },
+        _ => Verdict::Fine,
+    }
+}
+
+fn versions(definition: &Value) -> impl Iterator<Item = &Value> {
+    definition.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten()
+}
+
+fn version<'a>(definition: &'a Value, name: &str) -> Option<&'a Value> {
+    versions(definition).find(|it| it["name"] == name)
+}
+
+fn has_version(definition: &Value, name: &str) -> bool {
+    version(definition, name).is_some()
+}
+
+fn stored_versions(definition: &Value) -> Vec<&str> {
+    let stored = definition.pointer("/status/storedVersions").and_then(Value::as_array);
+    stored.into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// Sends a request until it succeeds or fails for good, for as long as it may take.
+async fn patiently<T, F>(request: impl Fn() -> F) -> Result<T, kube::Error>
+where
+    F: Future<Output = Result<T, kube::Error>>,
+{
+    let (start, mut delay) = (Instant::now(), FIRST_DELAY);
+    loop {
+        match request().await {
+            Err(error) if is_worth_another_try(&error) && start.elapsed() < PATIENCE => {
+                sleep(delay).await;
+                delay = (delay * 2).min(LONGEST_DELAY);
+            }
+            result => return result,
+        }
+    }
+}
+
+/// A conflict does not pass by sending the same again.
+fn is_worth_another_try(error: &kube::Error) -> bool {
+    error::is_passing(error) && !error::is_conflict(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn definition(versions: &[&str], stored: &[&str]) -> Value {
+        let last = versions.len();
+        let versions = versions.iter().enumerate().map(
+            |(at, it)| json!({"name": it, "served": true, "storage": at + 1 == last, "schema": {"of": it}}),
+        );
+        json!({"spec": {"versions": versions.collect::<Vec<_>>()}, "status": {"storedVersions": stored}})
+    }
+
+    #[test]
+    fn objects_are_written_anew_before_a_version_is_dropped_that_they_may_be_stored_in() {
+        let migrate = |stored: &str, dropped: &[&str]| Verdict::Migrate {
+            stored: stored.to_owned(),
+            dropped: dropped.iter().map(|it| (*it).to_owned()).collect(),
+        };
+        let lost = |stored: &str| Verdict::Lost { stored: stored.to_owned() };
+        type Texts = &'static [&'static str];
+        let cases: [(Texts, Texts, Texts, Verdict); 6] = [
+            (&["v1alpha1", "v1beta1"], &["v1beta1"], &["v1beta1"], Verdict::Fine),
+            (
+                &["v1alpha1", "v1beta1"],
+                &["v1alpha1", "v1beta1"],
+                &["v1alpha1", "v1beta1", "v1"],
+                Verdict::Fine,
+            ),
+            (
+                &["v1alpha1", "v1beta1"],
+                &["v1alpha1", "v1beta1"],
+                &["v1beta1", "v1"],
+                migrate("v1beta1", &["v1alpha1"]),
+            ),
+            // A version that is not even there any more may still be noted.
+            (&["v1beta1"], &["v1alpha1", "v1beta1"], &["v1beta1", "v1"], migrate("v1beta1", &["v1alpha1"])),
+            (&["v1alpha1", "v1beta1"], &["v1beta1"], &["v1"], lost("v1beta1")),
+            (&["v1beta1"], &[], &["v1beta1", "v1"], Verdict::Fine),
+        ];
+        for (versions, stored, new, expected) in cases {
+            let found = judge(&definition(versions, stored), &definition(new, &[]));
+            assert_eq!(found, expected, "{versions:?} {stored:?} {new:?}");
+        }
+    }
+
+    #[test]
+    fn a_server_is_asked_about_a_definition_that_it_could_accept_now() {
+        let live = definition(&["v1alpha1", "v1beta1"], &["v1alpha1", "v1beta1"]);
+        let tried = to_be_tried(&live, &definition(&["v1beta1", "v1"], &[]));
+        let names: Vec<_> = versions(&tried).map(|it| (it["name"].clone(), it["storage"].clone())).collect();
+        assert_eq!(
+            names,
+            [(json!("v1beta1"), json!(false)), (json!("v1"), json!(true)), (json!("v1alpha1"), json!(false))]
+        );
+        assert_eq!(version(&tried, "v1alpha1").unwrap()["schema"], json!({"of": "v1alpha1"}));
+        let same = definition(&["v1beta1"], &[]);
+        assert_eq!(to_be_tried(&definition(&["v1beta1"], &["v1beta1"]), &same), same);
+    }
+}
