@@ -63,6 +63,11 @@ pub(crate) fn is_conflict(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 409)
 }
 
+/// Whether the server asks to be asked again.
+pub(crate) fn is_busy(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 429)
+}
+
 /// Whether an object does not fit its schema: servers answer that with code 500 where it is applied.
 pub(crate) fn is_about_schema(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.message.starts_with("failed to create typed patch object"))
