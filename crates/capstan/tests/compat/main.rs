@@ -6,6 +6,7 @@
 mod clusterctl;
 mod conformance;
 mod convert;
+mod init;
 mod kubeadm;
 mod local;
 mod management;
