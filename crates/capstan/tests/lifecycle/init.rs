@@ -8,7 +8,10 @@ use capstan_lifecycle::{
     inventory::{self, Inventory},
 };
 use capstan_manifest::images::Overrides;
-use capstan_testkit::{gate::Gate, wait::LIMIT};
+use capstan_testkit::{
+    gate::{Gate, Passed},
+    wait::LIMIT,
+};
 use k8s_openapi::{
     api::core::v1::{ConfigMap, Pod, Service, ServiceAccount},
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -62,7 +65,7 @@ impl Guarded {
     /// Runs the binary and makes sure that it wrote nothing.
     async fn run_in_vain(&self, arguments: &[&str]) -> Told {
         let told = self.run(arguments).await;
-        let writes: Vec<_> = self.gate.passed().into_iter().filter(|it| it.is_write()).collect();
+        let writes: Vec<_> = self.gate.passed().into_iter().filter(Passed::is_write).collect();
         assert_eq!(writes, [], "{arguments:?} wrote\n{}", told.err);
         told
     }
