@@ -14,7 +14,7 @@ use crate::{Kind, Kinds, ManagementCluster, ObjectRef, ServerError, error, serve
 /// How many requests are under way at a time.
 const AT_ONCE: usize = 16;
 /// For how long a request is repeated that fails for a reason that passes.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// For how long a kind or a namespace may be unknown that was just made: servers hear of it one after the other.
 const HEARSAY: Duration = Duration::from_secs(30);
 const FIRST_DELAY: Duration = Duration::from_millis(100);

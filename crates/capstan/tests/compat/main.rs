@@ -8,6 +8,7 @@ mod conformance;
 mod convert;
 mod delete;
 mod describe;
+mod init;
 mod kubeadm;
 mod local;
 mod management;

@@ -3,8 +3,15 @@
 use std::{collections::BTreeMap, process::Stdio};
 
 use capstan_api::provider::ProviderType;
-use capstan_lifecycle::inventory::{self, Inventory};
-use capstan_testkit::gate::Gate;
+use capstan_lifecycle::{
+    cert_manager::{self, Manifest, Plan},
+    inventory::{self, Inventory},
+};
+use capstan_manifest::images::Overrides;
+use capstan_testkit::{
+    gate::{Gate, Passed},
+    wait::LIMIT,
+};
 use k8s_openapi::{
     api::core::v1::{ConfigMap, Pod, Service, ServiceAccount},
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -58,7 +65,7 @@ impl Guarded {
     /// Runs the binary and makes sure that it wrote nothing.
     async fn run_in_vain(&self, arguments: &[&str]) -> Told {
         let told = self.run(arguments).await;
-        let writes: Vec<_> = self.gate.passed().into_iter().filter(|it| it.is_write()).collect();
+        let writes: Vec<_> = self.gate.passed().into_iter().filter(Passed::is_write).collect();
         assert_eq!(writes, [], "{arguments:?} wrote\n{}", told.err);
         told
     }
@@ -136,6 +143,7 @@ async fn the_first_time_everything_is_installed_and_the_second_time_nothing_is_w
     waiting(&guarded).await;
     half_installed(&guarded).await;
     types(&guarded).await;
+    cert_manager_upgrade(&guarded).await;
 }
 
 /// Providers run when their Pods do.
@@ -198,6 +206,34 @@ async fn types(guarded: &Guarded) {
     let arguments = &manager["spec"]["template"]["spec"]["containers"][0]["args"];
     assert!(arguments.as_array().unwrap().contains(&json!("--namespace=team")), "{arguments}");
     assert!(labelled.contains_key("ClusterRole /mine-ipam-acme-manager-role"), "{:?}", labelled.keys());
+}
+
+/// cert-manager is upgraded in place: what clusterctl wrote and what is no longer wanted goes, its kinds stay.
+async fn cert_manager_upgrade(guarded: &Guarded) {
+    let file = format!("repository/cert-manager/{CERT_MANAGER_VERSION}/cert-manager.yaml");
+    let text = std::fs::read_to_string(guarded.estate.user.home.join(file)).unwrap();
+    let mut objects: Vec<Value> =
+        capstan_manifest::yaml::read(&text).unwrap().into_iter().map(|it| it.value).collect();
+    let same = Manifest::new(CERT_MANAGER_VERSION, objects.clone(), &Overrides::default()).unwrap();
+    let cluster = guarded.estate.cluster();
+    let up_to_date = |version: &str| Plan::UpToDate { version: version.to_owned() };
+    assert_eq!(cert_manager::plan(&cluster, &same).await.unwrap(), up_to_date(CERT_MANAGER_VERSION));
+
+    let clusterctl = PatchParams { field_manager: Some("clusterctl".to_owned()), ..PatchParams::default() };
+    let stale = json!({"metadata": {"annotations": {"stale": "yes"}}});
+    let definitions: Api<CustomResourceDefinition> = Api::all(guarded.estate.client.clone());
+    let name = "issuers.cert-manager.io";
+    definitions.patch(name, &clusterctl, &Patch::Merge(stale)).await.unwrap();
+    let account = objects.pop().unwrap();
+    assert_eq!(account["kind"], "ServiceAccount");
+    let newer = Manifest::new("v1.3.0", objects, &Overrides::default()).unwrap();
+    let upgrade = Plan::Upgrade { from: CERT_MANAGER_VERSION.to_owned(), to: "v1.3.0".to_owned() };
+    assert_eq!(cert_manager::plan(&cluster, &newer).await.unwrap(), upgrade);
+    cert_manager::upgrade(&cluster, &newer, LIMIT, &|_| {}).await.unwrap();
+    assert_eq!(cert_manager::plan(&cluster, &newer).await.unwrap(), up_to_date("v1.3.0"));
+    assert!(!definitions.get(name).await.unwrap().annotations().contains_key("stale"));
+    let accounts: Api<ServiceAccount> = Api::namespaced(guarded.estate.client.clone(), "cert-manager");
+    assert!(accounts.get_opt("cert-manager").await.unwrap().is_none(), "it is no longer wanted");
 }
 
 #[tokio::test]
