@@ -46,6 +46,7 @@ Examples:
     capstan describe cluster test-1 -o json";
 
 #[derive(Args, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "every one is a switch of its own")]
 pub(crate) struct DescribeClusterArgs {
     /// Name of the Cluster
     #[arg(value_name = "NAME")]

@@ -86,7 +86,7 @@ impl<'a> View<'a> {
     }
 
     async fn read(&self) -> Result<Reading, DescribeError> {
-        describe::read(self.cluster, self.namespace, self.name, &self.options).await
+        Box::pin(describe::read(self.cluster, self.namespace, self.name, &self.options)).await
     }
 
     fn tree(&self, reading: &Reading) -> Node {
@@ -111,11 +111,14 @@ impl<'a> View<'a> {
         let mut tree = self.tree(&reading);
         let mut screen = Screen::open(printer, self.format);
         loop {
+            for trouble in changes.troubles() {
+                screen.warn(&trouble);
+            }
             screen.show(&tree, || self.text(&tree))?;
             tokio::select! {
                 () = stop.cancelled() => return Ok(()),
                 () = screen.tick() => continue,
-                () = changes.next(printer) => {}
+                () = changes.next() => {}
             }
             match self.read().await {
                 Ok(reading) => {
@@ -128,8 +131,7 @@ impl<'a> View<'a> {
                     return Ok(());
                 }
                 Err(error) => {
-                    printer.warn(&error.to_string());
-                    screen.forget();
+                    screen.warn(&error.to_string());
                     changes.expect_within(RETRY);
                 }
             }
@@ -150,10 +152,9 @@ impl Screen {
     fn open(printer: Printer, format: ListFormat) -> Self {
         let understands_codes = AutoStream::choice(&std::io::stdout()) != ColorChoice::Never;
         let is_live = printer.is_interactive() && understands_codes && format == ListFormat::Text;
-        if is_live {
-            printer.redraw(&[], &[CUT_LINES.to_owned()]);
-        }
-        Self { printer, format, is_live, shown: None, drawn: Vec::new() }
+        let screen = Self { printer, format, is_live, shown: None, drawn: Vec::new() };
+        screen.command(CUT_LINES);
+        screen
     }
 
     fn show(&mut self, tree: &Node, text: impl FnOnce() -> String) -> Result<(), CommandError> {
@@ -176,8 +177,16 @@ impl Screen {
         self.printer.data(&format!("{between}{}", text()))
     }
 
-    /// Something else was written below: draw below that.
-    fn forget(&mut self) {
+    /// Tells the terminal what to do, if there is one. That it cannot be told is no reason to fail.
+    fn command(&self, code: &str) {
+        if self.is_live {
+            let _ = self.printer.data(code);
+        }
+    }
+
+    /// Says something below the tree, which is then drawn below that.
+    fn warn(&mut self, text: &str) {
+        self.printer.warn(text);
         self.drawn.clear();
     }
 
@@ -188,9 +197,7 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        if self.is_live {
-            self.printer.redraw(&[], &[WRAP_LINES.to_owned()]);
-        }
+        self.command(WRAP_LINES);
     }
 }
 
@@ -204,7 +211,9 @@ enum News {
 struct Changes {
     client: Client,
     watched: Vec<Watched>,
-    warned: Vec<String>,
+    known: Vec<String>,
+    troubles: Vec<String>,
+    is_due: bool,
     watches: JoinSet<()>,
     sender: mpsc::UnboundedSender<News>,
     receiver: mpsc::UnboundedReceiver<News>,
@@ -213,8 +222,16 @@ struct Changes {
 impl Changes {
     fn of(client: &Client) -> Self {
         let (sender, receiver) = mpsc::unbounded_channel();
-        let (watched, warned) = (Vec::new(), Vec::new());
-        Self { client: client.clone(), watched, warned, watches: JoinSet::new(), sender, receiver }
+        Self {
+            client: client.clone(),
+            watched: Vec::new(),
+            known: Vec::new(),
+            troubles: Vec::new(),
+            is_due: false,
+            watches: JoinSet::new(),
+            sender,
+            receiver,
+        }
     }
 
     /// Watches what is not watched yet.
@@ -237,21 +254,34 @@ impl Changes {
         });
     }
 
-    /// Waits for a change, and for those that come with it. A kind that cannot be watched is told of once.
-    async fn next(&mut self, printer: Printer) {
-        loop {
-            match self.receiver.recv().await {
-                Some(News::Trouble(text)) => {
-                    if !self.warned.contains(&text) {
-                        printer.warn(&text);
-                        self.warned.push(text);
-                    }
-                }
-                Some(News::Change) | None => break,
-            }
+    /// Waits for something new, and for what comes with it. Who stops waiting in between misses nothing.
+    async fn next(&mut self) {
+        while !self.is_due {
+            let news = self.receiver.recv().await;
+            self.hear(news);
         }
         time::sleep(BUNCH).await;
-        while let Ok(News::Change) = self.receiver.try_recv() {}
+        while let Ok(news) = self.receiver.try_recv() {
+            self.hear(Some(news));
+        }
+        self.is_due = false;
+    }
+
+    fn hear(&mut self, news: Option<News>) {
+        match news {
+            Some(News::Trouble(text)) if self.known.contains(&text) => {}
+            Some(News::Trouble(text)) => {
+                self.troubles.push(text.clone());
+                self.known.push(text);
+                self.is_due = true;
+            }
+            Some(News::Change) | None => self.is_due = true,
+        }
+    }
+
+    /// What cannot be watched and why, each told once.
+    fn troubles(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.troubles)
     }
 }
 

@@ -193,7 +193,7 @@ fn add_legacy_rows(node: &Node, place: Place<'_>, now: Timestamp, rows: &mut Vec
         What::Group(items) => Some(Text::new(Paint::Grey, members(items))),
         _ => None,
     };
-    add_legacy(name, node.summary.as_ref(), message, now, rows);
+    add_legacy(name, node.summary.as_ref(), message.as_ref(), now, rows);
     if node.shown == Shown::Summary {
         return;
     }
@@ -211,7 +211,7 @@ fn add_legacy_rows(node: &Node, place: Place<'_>, now: Timestamp, rows: &mut Vec
 fn add_legacy(
     name: Text,
     condition: Option<&Condition>,
-    message: Option<Text>,
+    message: Option<&Text>,
     now: Timestamp,
     rows: &mut Vec<[Text; 6]>,
 ) {
@@ -227,7 +227,7 @@ fn add_legacy(
         painted(&condition.severity),
         painted(&condition.reason),
         Text::plain(age(condition, now)),
-        message.clone().unwrap_or(first),
+        message.cloned().unwrap_or(first),
     ]);
     if message.is_none() {
         rows.extend(lines.map(|line| {

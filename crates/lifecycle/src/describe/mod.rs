@@ -37,6 +37,7 @@ pub use watched::Watched;
 
 /// What is shown.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "every one is a switch of its own")]
 pub struct Options {
     /// Whose conditions are shown one by one.
     pub show_conditions: ShowConditions,

@@ -56,7 +56,7 @@ mod tests {
             (format!("* {long} {long}"), vec![format!("* {long}"), format!("  {long}")]),
             (format!("  * {long} {long}"), vec![format!("  * {long}"), format!("    {long}")]),
             (format!("  {long} {long}"), vec![format!("  {long}"), format!("  {long}")]),
-            (format!("{0}{0}", long), vec![String::new(), format!("{0}{0}", long)]),
+            (format!("{long}{long}"), vec![String::new(), format!("{long}{long}")]),
         ] {
             assert_eq!(lines(&text), expected, "{text:?}");
         }
