@@ -68,7 +68,7 @@ impl<'a> Inspector<'a> {
                 Some(picked) if definition.served.contains(&picked.version) => Some(picked.contract),
                 picked => {
                     let finding = self.broken_contract(owner, field, reference, picked.map(|it| it.version));
-                    self.tell(finding);
+                    self.tell_once(finding);
                     return None;
                 }
             },
@@ -232,7 +232,7 @@ impl<'a> Inspector<'a> {
         let complaint = controllers::complaint(&controller, kind(object), self.program);
         let is_down = complaint.is_some();
         if let Some(complaint) = complaint {
-            self.tell(complaint.since(created(object)));
+            self.tell_once(complaint.since(created(object)));
         }
         self.complain_of_webhooks(object) || is_down
     }
@@ -242,7 +242,7 @@ impl<'a> Inspector<'a> {
         let is_any = !complaints.is_empty();
         for complaint in complaints {
             let controller = self.controller_of(object);
-            self.tell(complaint.by(controller));
+            self.tell_once(complaint.by(controller));
         }
         is_any
     }
