@@ -283,6 +283,37 @@ fn what_is_in_the_way_of_many_is_told_once() {
 }
 
 #[test]
+fn webhooks_of_a_controller_that_is_down_go_without_saying() {
+    use Problem::*;
+    let mut it = snapshot();
+    belongs_to(&mut it, "FooCluster", "infrastructure-foo");
+    let hook = |namespace: &str, policy: &str| {
+        json!({
+            "kind": "MutatingWebhookConfiguration", "metadata": {"name": namespace},
+            "webhooks": [{
+                "name": "hook", "failurePolicy": policy,
+                "clientConfig": {"service": {"namespace": namespace, "name": "hooks"}},
+                "rules": [{"apiGroups": ["*"], "resources": ["fooclusters/*"]}],
+            }],
+        })
+    };
+    for namespace in ["foo-system", "policies", "ignored", "well"] {
+        let policy = if namespace == "ignored" { "Ignore" } else { "Fail" };
+        it.webhooks.push(hook(namespace, policy));
+        let ready = if namespace == "well" { 1 } else { 0 };
+        it.services.insert((namespace.to_owned(), "hooks".to_owned()), Some(ready));
+    }
+    for (available, expected) in [
+        (0, vec![ControllerNotAvailable, WebhookUnreachable]),
+        (1, vec![WebhookUnreachable, WebhookUnreachable]),
+    ] {
+        it.deployments = Some(vec![deployment("infrastructure-foo", 1, available)]);
+        let rest = [InfrastructureNotReady, ControlPlaneNotInitialized];
+        assert_eq!(problems(&explained(&it)), [&expected, &rest[..]].concat(), "{available}");
+    }
+}
+
+#[test]
 fn every_finding_tells_what_to_do() {
     let mut it = snapshot();
     it.cluster["spec"]["paused"] = json!(true);
