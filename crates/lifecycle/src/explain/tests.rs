@@ -4,8 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{
-    Controller, ControllerState, Definition, Explanation, Problem, Purpose, Snapshot, State, Unreadable,
-    explain,
+    Controller, ControllerState, Definition, Explanation, Problem, Purpose, Snapshot, State, explain,
 };
 use crate::{
     ObjectRef,
@@ -146,7 +145,7 @@ fn the_first_in_the_order_of_dependence_is_the_answer() {
     assert_eq!(
         change(&|it| {
             it.objects.remove(0);
-            it.unreadable.push(Unreadable {
+            it.unreadable.push(super::Unreadable {
                 what: ObjectRef {
                     api_version: format!("{GROUP}/v1beta2"),
                     kind: "FooCluster".to_owned(),
