@@ -64,7 +64,9 @@ fn answer(out: &mut String, finding: &Finding, now: Timestamp) {
     if let Some(since) = finding.since {
         row("since", &format!("{} ago, {since}", age(since, now)));
     }
-    if let Some(controller) = &finding.controller {
+    if let Some(controller) =
+        finding.controller.as_ref().filter(|it| !finding.sentence.contains(&it.sentence))
+    {
         row("to act", &controller.sentence);
     }
     for command in &finding.commands {

@@ -11,11 +11,11 @@ use capstan_testkit::{
     wait::{self, LIMIT},
 };
 use k8s_openapi::{
-    api::admissionregistration::v1::ValidatingWebhookConfiguration,
+    api::{admissionregistration::v1::ValidatingWebhookConfiguration, apps::v1::Deployment, core::v1::Pod},
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{
-    Api,
+    Api, ResourceExt,
     api::{DeleteParams, Patch, PatchParams},
 };
 use serde_json::{Value, json};
@@ -77,17 +77,18 @@ async fn stand_on(caller: &Caller, kind: &str, spec: Value) -> Cluster {
     until_seen(caller).await
 }
 
-/// Waits until core has told how Cluster `c` is.
+/// Waits until core has told how Cluster `c` is, as it is now.
 async fn until_seen(caller: &Caller) -> Cluster {
+    let now = caller.story.clusters().get("c").await.unwrap().metadata.generation;
     wait::until_is(&caller.story.clusters(), "c", "seen", LIMIT, |cluster| {
         let status = cluster.status.clone().unwrap_or_default();
-        conditions::get(&status.conditions, "Available").is_some()
+        conditions::get(&status.conditions, "Available").is_some() && status.observed_generation >= now
     })
     .await
 }
 
-/// A provider's Deployment, with so many replicas wanted and available.
-async fn deploy(caller: &Caller, provider: &str, replicas: i32, available: i32) {
+/// A provider's Deployment, with so many replicas; a single one is up if it should be, as a kubelet would report it.
+async fn deploy(caller: &Caller, provider: &str, replicas: i32, is_up: bool) {
     let labels = json!({ PROVIDER: provider });
     caller
         .create(json!({
@@ -101,9 +102,22 @@ async fn deploy(caller: &Caller, provider: &str, replicas: i32, available: i32) 
                     "spec": {"containers": [{"name": "manager", "image": "registry.example.com/manager"}]},
                 },
             },
-            "status": {"replicas": replicas, "readyReplicas": available, "availableReplicas": available},
         }))
         .await;
+    if is_up {
+        let (client, namespace) = (caller.story.client.clone(), &caller.story.namespace);
+        let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
+        let pod = wait::until_any(&pods, "made", LIMIT, |_| true).await.name_any();
+        let ready =
+            json!([{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
+        let status = Patch::Merge(json!({"status": {"phase": "Running", "conditions": ready}}));
+        pods.patch_status(&pod, &PatchParams::default(), &status).await.unwrap();
+        let deployments: Api<Deployment> = Api::namespaced(client, namespace);
+        wait::until_is(&deployments, "manager", "available", LIMIT, |it| {
+            it.status.as_ref().and_then(|status| status.available_replicas) == Some(1)
+        })
+        .await;
+    }
 }
 
 /// A Lease that one of the manager's replicas renewed then.
@@ -160,6 +174,7 @@ async fn paused_by_its_spec_or_by_an_annotation() {
         &[command, " cluster.x-k8s.io/paused-"],
     );
     patch_cluster(&caller, annotate(Value::Null)).await;
+    until_seen(&caller).await;
     patch_generic(
         &caller,
         "PausedCluster",
@@ -220,7 +235,7 @@ async fn a_reference_that_leads_nowhere() {
 async fn infrastructure_that_is_not_done_and_a_controller_that_runs() {
     let caller = Caller::begin("not-ready").await;
     install(&caller.story, of_provider("TardyCluster", "infrastructure-tardy")).await;
-    deploy(&caller, "infrastructure-tardy", 1, 1).await;
+    deploy(&caller, "infrastructure-tardy", 1, true).await;
     lead(&caller, &jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()).await;
     let manager = caller.story.manager(Which::Core);
     stand_on(&caller, "TardyCluster", json!({})).await;
@@ -249,21 +264,21 @@ async fn infrastructure_that_is_not_done_and_a_controller_that_runs() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn controllers_that_do_not_run() {
-    for (name, kind, replicas, available, problem, words) in [
+    for (name, kind, replicas, is_up, problem, words) in [
         (
             "zero",
             "ZeroCluster",
             0,
-            0,
+            false,
             "controller-scaled-to-zero",
             "kubectl scale deployment manager -n zero-",
         ),
-        ("down", "DownCluster", 2, 0, "controller-not-available", "has none of its 2 replicas available"),
+        ("down", "DownCluster", 2, false, "controller-not-available", "has none of its 2 replicas available"),
         (
             "leaderless",
             "LeaderlessCluster",
             1,
-            1,
+            true,
             "controller-without-leader",
             "kubectl rollout restart deployment manager",
         ),
@@ -271,7 +286,7 @@ async fn controllers_that_do_not_run() {
         let caller = Caller::begin(name).await;
         let provider = format!("infrastructure-{name}");
         install(&caller.story, of_provider(kind, &provider)).await;
-        deploy(&caller, &provider, replicas, available).await;
+        deploy(&caller, &provider, replicas, is_up).await;
         lead(&caller, "2026-01-01T00:00:00.000000Z").await;
         let manager = caller.story.manager(Which::Core);
         stand_on(&caller, kind, json!({})).await;
@@ -464,7 +479,7 @@ fn is_provisioned(cluster: &Cluster) -> bool {
 async fn control_planes_that_are_not_there_yet() {
     let caller = Caller::begin("headless").await;
     install(&caller.story, of_provider("HeadlessPlane", "control-plane-headless")).await;
-    deploy(&caller, "control-plane-headless", 1, 1).await;
+    deploy(&caller, "control-plane-headless", 1, true).await;
     let manager = caller.story.manager(Which::All);
     caller.story.create_local("c", json!({})).await;
     caller.story.create_cluster("c", "LocalCluster", "c").await;
@@ -474,6 +489,7 @@ async fn control_planes_that_are_not_there_yet() {
         .answers("control-plane-ref-missing", "Cluster c", &[r#"{\"spec\":{\"controlPlaneRef\":"#])
         .then(&["kubeconfig-missing"]);
     patch_cluster(&caller, json!({"spec": {"controlPlaneRef": reference("HeadlessPlane", "cp")}})).await;
+    until_seen(&caller).await;
     Explained::of(&caller).answers(
         "object-missing",
         "HeadlessPlane cp",
@@ -553,12 +569,13 @@ async fn workload_clusters_that_cannot_be_reached() {
 async fn deletions_that_hang_on_finalizers() {
     let caller = Caller::begin("hanging").await;
     install(&caller.story, of_provider("HangingCluster", "infrastructure-hanging")).await;
-    deploy(&caller, "infrastructure-hanging", 1, 1).await;
+    deploy(&caller, "infrastructure-hanging", 1, true).await;
     let manager = caller.story.manager(Which::Core);
     stand_on(&caller, "HangingCluster", json!({})).await;
     let hold = |finalizers: &[&str]| json!({"metadata": {"finalizers": finalizers}});
     let own = "hangingcluster.infrastructure.cluster.x-k8s.io";
     patch_generic(&caller, "HangingCluster", hold(&[own, "example.com/hold"])).await;
+    patch_cluster(&caller, hold(&["cluster.cluster.x-k8s.io", "backup.example.com/hold"])).await;
     caller.story.clusters().delete("c", &DeleteParams::default()).await.unwrap();
     wait::until_is(&caller.story.generics("HangingCluster"), "ic", "deleting", LIMIT, |it| {
         it.metadata.deletion_timestamp.is_some()
@@ -576,7 +593,6 @@ async fn deletions_that_hang_on_finalizers() {
         "HangingCluster ic",
         &["whoever uses example.com is to remove it", r#"-p '{\"metadata\":{\"finalizers\":[]}}'"#],
     );
-    patch_cluster(&caller, hold(&["cluster.cluster.x-k8s.io", "backup.example.com/hold"])).await;
     patch_generic(&caller, "HangingCluster", hold(&[])).await;
     wait::until_is(&caller.story.clusters(), "c", "released by core", LIMIT, |it| {
         it.metadata.finalizers.as_deref() == Some(&["backup.example.com/hold".to_owned()])
@@ -592,26 +608,28 @@ async fn deletions_that_hang_on_finalizers() {
 async fn clusters_that_nobody_can_explain() {
     let caller = Caller::begin("unexplained").await;
     let namespace = caller.story.namespace.clone();
-    let words = ["explain", "cluster", "c"];
-    caller
-        .run(&words)
-        .fails(&[&format!("there is no Cluster {namespace}/c in https://"), "has no Clusters at all"]);
-    caller.story.create_cluster("d", "LocalCluster", "none").await;
-    caller.run(&words).fails(&[&format!("hint: namespace {namespace} has these: d")]);
+    // Names that no other story uses: other namespaces are looked at as well.
+    let words = ["explain", "cluster", "nowhere-at-all"];
+    caller.run(&words).fails(&[
+        &format!("there is no Cluster {namespace}/nowhere-at-all in https://"),
+        "has no Clusters at all",
+    ]);
+    caller.story.create_cluster("lonesome", "LocalCluster", "none").await;
+    caller.run(&words).fails(&[&format!("hint: namespace {namespace} has these: lonesome")]);
     let other = Caller::begin("unexplained").await;
     other
-        .run(&["explain", "cluster", "d"])
+        .run(&["explain", "cluster", "lonesome"])
         .fails(&[&format!("hint: one of that name is in another namespace: -n {namespace}")]);
-    caller.run_as_nobody(&["explain", "cluster", "d"]).fails(&["cannot read Cluster", "User \"nobody\""]);
+    caller
+        .run_as_nobody(&["explain", "cluster", "lonesome"])
+        .fails(&["cannot read Cluster", "User \"nobody\""]);
     crate::user::User::new().run(&words).fails(&["no management cluster is named"]);
     // Nobody has looked at it yet: that can be explained.
     caller.story.create_cluster("c", "LocalCluster", "none").await;
+    let words =
+        ["neither in the inventory nor has it a Deployment anywhere", "capstan init --core cluster-api"];
     Explained::of(&caller)
-        .answers(
-            "not-observed",
-            "Cluster c",
-            &["kubectl get deployments -A -l cluster.x-k8s.io/provider=cluster-api"],
-        )
+        .answers("provider-not-installed", "Provider cluster-api", &words)
         .then(&["object-missing", "control-plane-ref-missing"]);
 }
 
@@ -857,7 +875,7 @@ async fn core_that_does_not_run(plane: &std::sync::Arc<Plane>) {
         "Provider cluster-api",
         &["is in the inventory, but namespace coreless-", "capstan init --core cluster-api:v1.14.2"],
     );
-    deploy(&caller, "cluster-api", 0, 0).await;
+    deploy(&caller, "cluster-api", 0, false).await;
     Explained::of(&caller)
         .answers(
             "controller-scaled-to-zero",

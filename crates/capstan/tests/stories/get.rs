@@ -90,39 +90,41 @@ async fn a_kubeconfig_is_printed_as_it_is() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kubeconfig_that_is_not_there_is_explained() {
+    // A name that no other story uses: other namespaces are looked at as well.
+    const LONELY: [&str; 3] = ["get", "kubeconfig", "lonely"];
     let caller = Caller::begin("get-none").await;
     let namespace = caller.story.namespace.clone();
-    caller.run(&GET).fails(&[
-        &format!("there is no Cluster {namespace}/c in https://"),
+    caller.run(&LONELY).fails(&[
+        &format!("there is no Cluster {namespace}/lonely in https://"),
         &format!("hint: namespace {namespace} has no Clusters at all"),
     ]);
     let manager = caller.story.manager(Which::Core);
-    caller.story.create_cluster("c", "LocalCluster", "none").await;
-    caller.story.until_phase("c", "Provisioning", LIMIT).await;
-    caller.run(&GET).fails(&[
-        &format!("Cluster {namespace}/c has no kubeconfig yet: there is no Secret {namespace}/c-kubeconfig"),
+    caller.story.create_cluster("lonely", "LocalCluster", "none").await;
+    caller.story.until_phase("lonely", "Provisioning", LIMIT).await;
+    caller.run(&LONELY).fails(&[
+        &format!("Cluster {namespace}/lonely has no kubeconfig yet: there is no Secret {namespace}/lonely-kubeconfig"),
         "its phase is Provisioning, and its infrastructure is not provisioned",
-        &format!("hint: what it waits for: capstan explain cluster c -n {namespace}"),
+        &format!("hint: what it waits for: capstan explain cluster lonely -n {namespace}"),
     ]);
     manager.stop().await;
     caller.run(&["get", "kubeconfig", "d"]).fails(&[
         &format!("there is no Cluster {namespace}/d in https://"),
-        &format!("hint: namespace {namespace} has these: c"),
+        &format!("hint: namespace {namespace} has these: lonely"),
     ]);
     let other = Caller::begin("get-other").await;
-    other.run(&GET).fails(&[&format!("hint: one of that name is in another namespace: -n {namespace}")]);
-    create_secret(&caller.story, "c-kubeconfig", Some("c"), &[("kubeconfig", b"x")]).await;
-    caller.run(&GET).fails(&[
-        &format!("Secret {namespace}/c-kubeconfig has no key value: it has kubeconfig"),
-        &format!("kubectl get secret c-kubeconfig -n {namespace} -o yaml"),
+    other.run(&LONELY).fails(&[&format!("hint: one of that name is in another namespace: -n {namespace}")]);
+    create_secret(&caller.story, "lonely-kubeconfig", Some("lonely"), &[("kubeconfig", b"x")]).await;
+    caller.run(&LONELY).fails(&[
+        &format!("Secret {namespace}/lonely-kubeconfig has no key value: it has kubeconfig"),
+        &format!("kubectl get secret lonely-kubeconfig -n {namespace} -o yaml"),
     ]);
-    caller.run_as_nobody(&GET).fails(&[
-        &format!("cannot read Secret {namespace}/c-kubeconfig in https://"),
+    caller.run_as_nobody(&LONELY).fails(&[
+        &format!("cannot read Secret {namespace}/lonely-kubeconfig in https://"),
         "User \"nobody\"",
         "hint: a kubeconfig is a credential",
     ]);
     caller.run(&["get", "kubeconfig"]).fails(&["<NAME>"]);
-    User::new().run(&GET).fails(&["no management cluster is named", "--kubeconfig"]);
+    User::new().run(&LONELY).fails(&["no management cluster is named", "--kubeconfig"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

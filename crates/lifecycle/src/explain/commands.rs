@@ -1,5 +1,6 @@
 //! Commands for people to copy.
 
+use capstan_api::contract::crd_name;
 use serde_json::{Value, json};
 
 use super::{
@@ -12,7 +13,7 @@ pub(crate) fn resource(snapshot: &Snapshot, of_group: &str, of_kind: &str) -> St
     match snapshot.definition(of_group, of_kind) {
         Some(definition) => format!("{}.{}", definition.plural, definition.group),
         None if of_group.is_empty() => of_kind.to_lowercase(),
-        None => format!("{}.{of_group}", of_kind.to_lowercase()),
+        None => crd_name(of_group, of_kind),
     }
 }
 

@@ -127,6 +127,13 @@ pub(crate) fn controller(snapshot: &Snapshot, group: &str, kind: &str, now: Time
                 ),
             )
         },
+        None if provider == CORE_PROVIDER && is_observed(&snapshot.cluster) => Controller::of_provider(
+            ControllerState::Unknown,
+            Some(&provider),
+            format!(
+                "provider {provider} has no Deployment here, but acts on the Cluster: it runs somewhere else"
+            ),
+        ),
         None => Controller::of_provider(
             ControllerState::NotInstalled,
             Some(&provider),
@@ -135,6 +142,12 @@ pub(crate) fn controller(snapshot: &Snapshot, group: &str, kind: &str, now: Time
     });
     found.version = installed.map(|it| it.version.clone());
     found
+}
+
+/// Whether core has seen a Cluster as it is now: then it runs, whatever Deployments there are.
+fn is_observed(cluster: &Value) -> bool {
+    let seen = number(cluster, "/status/observedGeneration");
+    seen.is_some() && seen == number(cluster, "/metadata/generation")
 }
 
 /// The provider that a kind belongs to, by the label that every installation puts on its definition.

@@ -133,16 +133,8 @@ impl<'a> Inspector<'a> {
 /// The condition of a provider's object that says what is wrong: its summary, or else the first that does not hold.
 pub(crate) fn worst(object: &Value) -> Option<capstan_api::conditions::Report> {
     // What is bad when it holds says nothing by not holding.
-    const NEGATIVE: [&str; 8] = [
-        "Paused",
-        "Deleting",
-        "RollingOut",
-        "ScalingUp",
-        "ScalingDown",
-        "Updating",
-        "Remediating",
-        "Resized",
-    ];
+    const NEGATIVE: [&str; 7] =
+        ["Paused", "Deleting", "RollingOut", "ScalingUp", "ScalingDown", "Updating", "Remediating"];
     let reports = fields::reports(object);
     let summary = |type_: &str| reports.iter().find(|it| it.type_ == type_);
     match summary("Ready").or_else(|| summary("Available")) {

@@ -18,9 +18,8 @@ use super::{
 };
 use crate::ObjectRef;
 
-/// Conditions that are explained by what they are about.
-const EXPLAINED: [&str; 6] = [
-    "Available",
+/// Conditions that make up whether a Cluster is available.
+const PARTS: [&str; 5] = [
     "InfrastructureReady",
     "ControlPlaneAvailable",
     "WorkersAvailable",
@@ -45,8 +44,15 @@ impl<'a> Inspector<'a> {
         Self { snapshot, cluster, namespace, program, now, findings: Vec::new() }
     }
 
-    /// Tells something that was not told before.
+    /// Tells something.
     pub(crate) fn tell(&mut self, finding: Finding) {
+        if !self.findings.contains(&finding) {
+            self.findings.push(finding);
+        }
+    }
+
+    /// Tells something that is in the way of many objects, and is told for the first of them.
+    pub(crate) fn tell_once(&mut self, finding: Finding) {
         let is_told =
             self.findings.iter().any(|it| it.problem == finding.problem && it.object == finding.object);
         if !is_told {
@@ -178,9 +184,8 @@ impl<'a> Inspector<'a> {
             return;
         }
         let all = fields::reports(self.cluster);
-        let bad = all
-            .iter()
-            .find(|it| EXPLAINED[1..].contains(&it.type_.as_str()) && it.status != ConditionStatus::True);
+        let bad =
+            all.iter().find(|it| PARTS.contains(&it.type_.as_str()) && it.status != ConditionStatus::True);
         if let Some(report) = bad.cloned().or_else(|| self.summary_report()) {
             self.tell_of_condition(Some(&report), &format!("says only this: {}", say(&report)));
         }

@@ -68,7 +68,7 @@ impl<'a> Inspector<'a> {
                 Some(picked) if definition.served.contains(&picked.version) => Some(picked.contract),
                 picked => {
                     let finding = self.broken_contract(owner, field, reference, picked.map(|it| it.version));
-                    self.tell(finding);
+                    self.tell_once(finding);
                     return None;
                 }
             },
@@ -229,20 +229,26 @@ impl<'a> Inspector<'a> {
     /// Tells of a controller that does not run, and of webhooks that do not answer; says whether there are any.
     pub(crate) fn blame(&mut self, object: &Value) -> bool {
         let controller = self.controller_of(object);
-        let complaint = controllers::complaint(&controller, kind(object), self.program);
-        let is_down = complaint.is_some();
-        if let Some(complaint) = complaint {
-            self.tell(complaint.since(created(object)));
-        }
-        self.complain_of_webhooks(object) || is_down
+        let Some(complaint) = controllers::complaint(&controller, kind(object), self.program) else {
+            return self.complain_of_webhooks(object);
+        };
+        self.tell_once(complaint.since(created(object)));
+        // A controller that is down does not answer its webhooks either: that goes without saying.
+        self.complain_of_webhooks_but(object, controller.namespace.as_deref());
+        true
     }
 
     pub(crate) fn complain_of_webhooks(&mut self, object: &Value) -> bool {
-        let complaints = super::webhooks::complaints(self.snapshot, object);
+        self.complain_of_webhooks_but(object, None)
+    }
+
+    /// The same but for webhooks that are answered from a namespace.
+    fn complain_of_webhooks_but(&mut self, object: &Value, namespace: Option<&str>) -> bool {
+        let complaints = super::webhooks::complaints(self.snapshot, object, namespace);
         let is_any = !complaints.is_empty();
         for complaint in complaints {
             let controller = self.controller_of(object);
-            self.tell(complaint.by(controller));
+            self.tell_once(complaint.by(controller));
         }
         is_any
     }

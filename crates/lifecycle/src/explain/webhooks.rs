@@ -59,21 +59,24 @@ fn matches(selector: &Value, labels: &BTreeMap<String, String>) -> bool {
     Selector::try_from(selector).map_or(true, |it| it.matches(labels))
 }
 
-/// What keeps an object from being written or read.
-pub(crate) fn complaints(snapshot: &Snapshot, object: &Value) -> Vec<Finding> {
+/// What keeps an object from being written or read, but for Services of one namespace.
+pub(crate) fn complaints(snapshot: &Snapshot, object: &Value, but: Option<&str>) -> Vec<Finding> {
     let Some(definition) = snapshot.definition(fields::group(object), kind(object)) else {
         return Vec::new();
+    };
+    let silence = |service: &(String, String)| {
+        silence(snapshot, service).filter(|it| but != Some(it.namespace.as_str()))
     };
     let mut findings = Vec::new();
     for configuration in &snapshot.webhooks {
         let silent = hooks(configuration)
             .filter(|hook| governs(hook, definition) && selects(snapshot, hook, object))
-            .find_map(|hook| Some((hook, silence(snapshot, &called(hook)?)?)));
+            .find_map(|hook| Some((hook, silence(&called(hook)?)?)));
         if let Some((hook, silence)) = silent {
             findings.push(unreachable(configuration, hook, object, &silence));
         }
     }
-    if let Some(silence) = definition.converter.as_ref().and_then(|it| silence(snapshot, it)) {
+    if let Some(silence) = definition.converter.as_ref().and_then(silence) {
         findings.push(unconvertible(definition, object, &silence));
     }
     findings
