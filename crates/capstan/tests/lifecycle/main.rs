@@ -7,5 +7,6 @@ mod init;
 mod killed;
 mod preview;
 mod upgrade;
+#[expect(dead_code, reason = "stories about manifests need more of it")]
 #[path = "../stories/user.rs"]
 mod user;
