@@ -541,6 +541,7 @@ fn unreadable() -> Vec<State> {
             running(objects)
         })
         .ours(),
+        state("missing-objects-of-a-new-machine", "", running([machine("new")])).ours(),
         state("missing-template", "--show-templates", running([])).ours(),
         state(
             "missing-kind",
