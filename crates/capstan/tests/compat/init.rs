@@ -242,7 +242,7 @@ async fn upstream_goes_on(plane: &Plane, operator: &Operator) {
     };
     tokio::time::timeout(capstan_testkit::wait::LIMIT, created).await.expect("the Cluster is accepted");
     let tree = operator.upstreams(&["describe", "cluster", "one"]).await;
-    assert!(tree.contains("Cluster/one"), "{tree}");
+    assert!(tree.contains("Cluster default/one"), "{tree}");
     clusters.delete("one", &DeleteParams::default()).await.unwrap();
     operator.upstreams(&["delete", "--all"]).await;
     let left = labelled(plane).await;
