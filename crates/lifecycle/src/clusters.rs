@@ -326,6 +326,7 @@ mod tests {
 
     use super::*;
 
+    #[expect(clippy::needless_pass_by_value, reason = "cases read better so")]
     fn cluster(spec: Value, status: Value) -> Value {
         json!({
             "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",

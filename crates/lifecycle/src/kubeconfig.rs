@@ -85,18 +85,12 @@ pub async fn read(
     let secret = format!("{name}-{}", secret::KUBECONFIG);
     let api: Api<Secret> = Api::namespaced(cluster.client().clone(), namespace);
     let found = api.get_opt(&secret).await;
-    match found.map_err(|error| cluster.failed(format!("read Secret {namespace}/{secret}"), error))? {
-        Some(found) => value(namespace, secret, found),
-        None => {
-            let state = state(&clusters::find(cluster, namespace, name).await?);
-            Err(KubeconfigError::NotYet {
-                namespace: namespace.to_owned(),
-                name: name.to_owned(),
-                secret,
-                state,
-            })
-        }
+    let found = found.map_err(|error| cluster.failed(format!("read Secret {namespace}/{secret}"), error))?;
+    if let Some(found) = found {
+        return value(namespace, secret, found);
     }
+    let state = state(&clusters::find(cluster, namespace, name).await?);
+    Err(KubeconfigError::NotYet { namespace: namespace.to_owned(), name: name.to_owned(), secret, state })
 }
 
 fn value(namespace: &str, name: String, found: Secret) -> Result<String, KubeconfigError> {

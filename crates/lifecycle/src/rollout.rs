@@ -315,10 +315,12 @@ mod tests {
 
     const NOW: &str = "2026-01-02T03:04:05.678Z";
 
+    #[expect(clippy::needless_pass_by_value, reason = "cases read better so")]
     fn deployment(version: &str, spec: Value) -> Value {
         json!({"apiVersion": format!("{CORE_GROUP}/{version}"), "kind": "MachineDeployment", "spec": spec})
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "cases read better so")]
     fn control_plane(annotations: Value) -> Value {
         let version = format!("{CONTROL_PLANE_GROUP}/v1beta2");
         json!({"apiVersion": version, "kind": "KubeadmControlPlane", "metadata": {"annotations": annotations}})

@@ -50,6 +50,8 @@ async fn roll_out(
         }
     }
     let last = failures.pop();
-    failures.iter().for_each(|failure| printer.error(failure));
+    for failure in &failures {
+        printer.error(failure);
+    }
     last.map_or(Ok(()), Err)
 }

@@ -647,6 +647,7 @@ async fn begin_with_machines(plane: &std::sync::Arc<Plane>, name: &str) -> Calle
 }
 
 /// An object of core's that belongs to Cluster `c` by its label.
+#[expect(clippy::needless_pass_by_value, reason = "cases read better so")]
 fn of_core(kind: &str, name: &str, spec: Value, status: Value) -> Value {
     json!({
         "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": kind,
@@ -655,6 +656,7 @@ fn of_core(kind: &str, name: &str, spec: Value, status: Value) -> Value {
     })
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "cases read better so")]
 fn machine(bootstrap: Value, more: Value, status: Value) -> Value {
     let mut spec = json!({"bootstrap": bootstrap, "infrastructureRef": reference("SomeMachine", "m")});
     spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

@@ -96,27 +96,24 @@ impl<'a> Inspector<'a> {
         let control_plane =
             Reference::at(cluster, "/spec/controlPlaneRef").and_then(|it| self.snapshot.object(&it));
         let giver = [Some(infrastructure), control_plane].into_iter().flatten().find(|it| has_endpoint(it));
-        let (object, sentence) = match giver {
-            Some(giver) => (
-                cluster,
-                format!(
-                    "{} has no spec.controlPlaneEndpoint, though {} has one: core has not copied it.",
-                    self.call(cluster),
-                    self.call(giver)
-                ),
-            ),
-            None => {
-                let also = match control_plane {
-                    Some(other) => {
-                        format!("neither {} nor {} sets it", self.call(infrastructure), self.call(other))
-                    }
-                    None => format!("{} is provisioned without it", self.call(infrastructure)),
-                };
-                let sentence = format!(
-                    "Nobody says where the control plane is to be reached (spec.controlPlaneEndpoint): {also}."
-                );
-                (infrastructure, sentence)
-            }
+        let (object, sentence) = if let Some(giver) = giver {
+            let sentence = format!(
+                "{} has no spec.controlPlaneEndpoint, though {} has one: core has not copied it.",
+                self.call(cluster),
+                self.call(giver)
+            );
+            (cluster, sentence)
+        } else {
+            let also = match control_plane {
+                Some(other) => {
+                    format!("neither {} nor {} sets it", self.call(infrastructure), self.call(other))
+                }
+                None => format!("{} is provisioned without it", self.call(infrastructure)),
+            };
+            let sentence = format!(
+                "Nobody says where the control plane is to be reached (spec.controlPlaneEndpoint): {also}."
+            );
+            (infrastructure, sentence)
         };
         let endpoint = json!({"spec": {"controlPlaneEndpoint": {"host": "HOST", "port": 6443}}});
         let controller = self.controller_of(object);

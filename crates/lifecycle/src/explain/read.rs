@@ -41,7 +41,7 @@ pub async fn read(
     let kinds = cluster.kinds().await.map_err(ClusterError::from)?;
     let reader = Reader { cluster, kinds, namespace, notes: Mutex::default() };
     let mut snapshot = Snapshot { cluster: reader.cluster(name).await?, ..Snapshot::default() };
-    reader.read_around(&mut snapshot, name).await;
+    Box::pin(reader.read_around(&mut snapshot, name)).await;
     reader.read_below(&mut snapshot, name).await;
     reader.read_beside(&mut snapshot).await;
     snapshot.unreadable = reader.notes.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -121,7 +121,7 @@ impl<'a> Reader<'a> {
         let (
             (inventory, deployments, validating, mutating, labels),
             (machines, secrets, class, own_definition, followed),
-        ) = join(installed, own).await;
+        ) = Box::pin(join(installed, own)).await;
         match inventory {
             Ok(inventory) => snapshot.inventory = inventory,
             Err(error) => self.note(kind_ref("clusterctl.cluster.x-k8s.io/v1alpha3", "Provider"), &error),
@@ -176,7 +176,9 @@ impl<'a> Reader<'a> {
         .await;
         snapshot.secrets.extend(found.into_iter().flatten());
         snapshot.leases = leases;
-        definitions.into_iter().for_each(|it| snapshot.learn(it));
+        for definition in definitions {
+            snapshot.learn(definition);
+        }
         for (definition, objects) in of_kinds {
             snapshot.learn(definition);
             snapshot.objects.extend(objects);
@@ -365,7 +367,6 @@ impl<'a> Reader<'a> {
     }
 
     /// How many endpoints of a Service are ready: `Some(None)` if it does not exist, `None` if nobody knows.
-    #[expect(clippy::option_option, reason = "not known, not there, and there are three things")]
     async fn endpoints(&self, (namespace, name): &(String, String)) -> Option<Option<usize>> {
         let services = self.known("v1", "Service")?;
         let slices = self.known("discovery.k8s.io/v1", "EndpointSlice");

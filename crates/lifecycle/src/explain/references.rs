@@ -13,6 +13,7 @@ use super::{
     },
     finding::{Finding, Problem},
     inspector::Inspector,
+    snapshot::Definition,
 };
 use crate::ObjectRef;
 
@@ -73,13 +74,11 @@ impl<'a> Inspector<'a> {
                 }
             },
         };
-        match snapshot.object(reference) {
-            Some(object) => Some(Found { object, contract }),
-            None => {
-                self.tell_of_missing_object(owner, field, reference);
-                None
-            }
-        }
+        let Some(object) = snapshot.object(reference) else {
+            self.tell_of_missing_object(owner, field, reference);
+            return None;
+        };
+        Some(Found { object, contract })
     }
 
     fn tell_of_missing_kind(&mut self, owner: &Value, field: &str, reference: &Reference) {
@@ -264,7 +263,7 @@ impl<'a> Inspector<'a> {
 
     /// What a reference names.
     fn target(&self, owner: &Value, reference: &Reference) -> ObjectRef {
-        let picked = self.snapshot.definition(&reference.group, &reference.kind).and_then(|it| it.picked());
+        let picked = self.snapshot.definition(&reference.group, &reference.kind).and_then(Definition::picked);
         let version = picked.map(|it| format!("/{}", it.version)).unwrap_or_default();
         ObjectRef {
             api_version: format!("{}{version}", reference.group),

@@ -30,6 +30,7 @@ fn definition(kind: &str, group: &str, labels: &[(&str, &str)]) -> Definition {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "cases read better so")]
 fn object(api_version: &str, kind: &str, name: &str, spec: Value, status: Value) -> Value {
     json!({
         "apiVersion": api_version, "kind": kind,
@@ -299,7 +300,7 @@ fn webhooks_of_a_controller_that_is_down_go_without_saying() {
     for namespace in ["foo-system", "policies", "ignored", "well"] {
         let policy = if namespace == "ignored" { "Ignore" } else { "Fail" };
         it.webhooks.push(hook(namespace, policy));
-        let ready = if namespace == "well" { 1 } else { 0 };
+        let ready = usize::from(namespace == "well");
         it.services.insert((namespace.to_owned(), "hooks".to_owned()), Some(ready));
     }
     for (available, expected) in [

@@ -105,13 +105,11 @@ impl Inspector<'_> {
 
 /// Whether a maker has all that it is to have.
 fn is_enough(maker: &Value) -> bool {
-    match fields::report(maker, "Available") {
-        Some(report) => report.status == ConditionStatus::True,
-        None => {
-            let desired = number(maker, "/spec/replicas").unwrap_or(1);
-            number(maker, "/status/readyReplicas").unwrap_or(0) >= desired
-        }
+    if let Some(report) = fields::report(maker, "Available") {
+        return report.status == ConditionStatus::True;
     }
+    let desired = number(maker, "/spec/replicas").unwrap_or(1);
+    number(maker, "/status/readyReplicas").unwrap_or(0) >= desired
 }
 
 /// Whether nothing else tells what is wrong with a maker: a MachineDeployment speaks for its MachineSets.
