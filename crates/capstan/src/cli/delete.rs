@@ -19,6 +19,7 @@ Examples:
     capstan delete --all --include-crd --include-namespace";
 
 #[derive(Args, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub(crate) struct DeleteArgs {
     #[command(flatten)]
     pub(crate) kubeconfig: KubeconfigArgs,

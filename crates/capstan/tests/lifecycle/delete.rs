@@ -62,7 +62,7 @@ impl Release {
 
 impl Estate {
     /// Installs releases as they are published, and records them.
-    pub(crate) async fn install(&self, releases: &[Release]) {
+    pub(crate) async fn put_in(&self, releases: &[Release]) {
         for release in releases {
             self.apply(&release.rendered(release.components())).await;
             inventory::record(&self.cluster(), &release.entry()).await.unwrap();
@@ -146,7 +146,7 @@ async fn a_provider_goes_and_what_others_need_stays() {
     let estate = Estate::new().await;
     nothing_is_installed(&estate).await;
     estate.furnish().await;
-    estate.install(&Release::all("v1.0.0")).await;
+    estate.put_in(&Release::all("v1.0.0")).await;
     let before = estate.labelled().await;
     // Both kinds of names for roles are found, and leftovers in other namespaces.
     assert!(of(&before, ACME).contains("ClusterRole /acme-system-acme-manager-role"), "{before:?}");
@@ -339,7 +339,7 @@ async fn what_instances_share_outlives_them() {
     let estate = Estate::bare().await;
     estate.furnish().await;
     let [core, _, _, acme] = Release::all("v1.0.0");
-    estate.install(std::slice::from_ref(&core)).await;
+    estate.put_in(std::slice::from_ref(&core)).await;
     // An old release keeps who answers the API server in a namespace of all instances.
     let mut old = acme.components();
     old.push(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "capi-webhook-system"}}));
@@ -386,4 +386,42 @@ async fn what_instances_share_outlives_them() {
         told.err
     );
     assert!(!is_ending("capi-system").await);
+    nobody_converts(&estate).await;
+}
+
+/// Objects are stored in a version that has to be converted, and whoever converts it is not there.
+async fn nobody_converts(estate: &Estate) {
+    let [_, kubeadm, ..] = Release::all("v1.0.0");
+    let object = |version: &str, name: &str| {
+        json!({"apiVersion": format!("bootstrap.cluster.x-k8s.io/{version}"), "kind": "KubeadmConfig",
+               "metadata": {"namespace": "default", "name": name}})
+    };
+    let older =
+        Release { kind: (kubeadm.kind.0, kubeadm.kind.1, &["v1beta2", "v1beta1"]), ..kubeadm.clone() };
+    estate.put_in(&[older]).await;
+    estate.apply(&[object("v1beta1", "old")]).await;
+    let mut components = kubeadm.rendered(kubeadm.components());
+    let definition = components.iter_mut().find(|it| it["kind"] == "CustomResourceDefinition").unwrap();
+    definition["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": {
+        "conversionReviewVersions": ["v1"],
+        "clientConfig": {"service": {"namespace": "nowhere", "name": "nobody"}},
+    }});
+    estate.apply(&components).await;
+    // What is stored in an old version is read in that one.
+    estate.run(&["delete", "--bootstrap", "kubeadm"]).fails(&["KubeadmConfig default/old", "--force"]);
+
+    estate.apply(&[object("v1beta2", "new")]).await;
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        let refused = estate.run(&["delete", "--bootstrap", "kubeadm"]).fails(&["there are still"]);
+        if refused.contains("KubeadmConfig that cannot be read") {
+            break;
+        }
+        assert!(Instant::now() < deadline, "the server hears of a definition a moment later: {refused}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let kinds = ["delete", "--bootstrap", "kubeadm", "--include-crd", "--force"];
+    estate.run(&kinds).fails(&["KubeadmConfig that cannot be read"]);
+    let told = estate.run(&["delete", "--bootstrap", "kubeadm", "--force"]);
+    assert_eq!(told.code, Some(0), "{told:?}");
 }

@@ -34,7 +34,7 @@ async fn a_change_is_shown_before_it_is_made() {
     unreachable_webhooks_do_not_block(&estate).await;
     assert!(estate.labelled().await.is_empty(), "nothing was written");
     estate.furnish().await;
-    estate.install(std::slice::from_ref(&acme)).await;
+    estate.put_in(std::slice::from_ref(&acme)).await;
     upgrades_are_compared(&estate, &acme).await;
 }
 

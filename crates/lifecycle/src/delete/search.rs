@@ -4,16 +4,13 @@ use capstan_api::names::label;
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::core::ObjectMeta;
 
-use super::Selection;
-use super::choice;
+use super::{Selection, choice};
 use crate::{
-    Kind, Kinds, ManagementCluster, ServerError,
+    Kind, Kinds, ManagementCluster, ServerError, error,
     sweep::{Component, component, sweep_kinds},
 };
 
 const AT_ONCE: usize = 16;
-/// What servers say when nobody converts an object.
-const CONVERSION: &str = "conversion webhook";
 /// Kinds that are never part of a release: controllers make them, in masses, some with the labels of what they are made
 /// from.
 const DERIVED: [(&str, &str); 6] = [
@@ -102,10 +99,10 @@ pub(crate) async fn look(
     for version in kinds.versions(&kind.resource.group, &kind.resource.kind) {
         match cluster.list_metadata(version, namespace, selector).await {
             Ok(found) => return Ok(Ok(found.into_iter().map(|it| it.metadata).collect())),
-            Err(error) => match error.status().filter(|it| it.message.contains(CONVERSION)) {
-                Some(status) => reason.clone_from(&status.message),
-                None => return Err(error),
-            },
+            Err(error) if error::is_about_conversion(&error.source) => {
+                reason = error.status().map(|it| it.message.clone()).unwrap_or_default();
+            }
+            Err(error) => return Err(error),
         }
     }
     Ok(Err(reason))
