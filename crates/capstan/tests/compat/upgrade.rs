@@ -239,11 +239,10 @@ fn intended(name: &str, upstream: &mut Value, ours: &mut Value) {
     // Upstream merges a new definition into the old one, so that what the new release dropped stays.
     if name.starts_with("CustomResourceDefinition ") || name.starts_with("Namespace ") {
         for field in ["annotations", "labels"] {
-            let kept = ours["metadata"][field].clone();
-            if let (Some(theirs), Some(kept)) =
-                (upstream["metadata"][field].as_object_mut(), kept.as_object())
-            {
-                theirs.retain(|name, _| kept.contains_key(name));
+            let pointer = format!("/metadata/{field}");
+            let kept = ours.pointer(&pointer).cloned().unwrap_or_default();
+            if let Some(theirs) = upstream.pointer_mut(&pointer).and_then(Value::as_object_mut) {
+                theirs.retain(|name, _| kept.get(name).is_some());
             }
         }
     }
