@@ -76,8 +76,9 @@ impl Gate {
         .to_string()
     }
 
-    /// Begins to count anew. The request of that number, from 1, is the last one that is carried out; it is not
-    /// answered, and neither is any after it.
+    /// Begins to count anew. The write of that number, from 1, is the last request that is carried out; it is not
+    /// answered, and neither is any after it. Reads are not counted: who stops at one leaves what the write before it
+    /// left.
     pub fn count_from_now(&self, last: Option<usize>) {
         *self.log.journal() = Journal { passed: Vec::new(), last };
     }
@@ -107,9 +108,12 @@ impl Log {
     /// Whether a request may pass, and whether it is the last one.
     fn admit(&self, method: &Method, target: &str) -> (bool, bool) {
         let mut journal = self.journal();
-        journal.passed.push(Passed { method: method.clone(), target: target.to_owned() });
-        let count = journal.passed.len();
-        (journal.last.is_none_or(|last| count <= last), journal.last == Some(count))
+        let passed = Passed { method: method.clone(), target: target.to_owned() };
+        let is_write = passed.is_write();
+        let before = journal.passed.iter().filter(|it| it.is_write()).count();
+        journal.passed.push(passed);
+        let may_pass = journal.last.is_none_or(|last| before < last);
+        (may_pass, is_write && journal.last == Some(before + 1))
     }
 }
 
