@@ -135,7 +135,7 @@ fn what_stays(plan: &Plan) -> Vec<String> {
         match why {
             WhyKept::Shared => format!("{objects} {verb}: --include-crd deletes what instances share"),
             WhyKept::Namespace => {
-                format!("{objects} {verb}: --include-namespace deletes it with all that is in it")
+                format!("{objects} {verb}: --include-namespace deletes namespaces with all that is in them")
             }
             WhyKept::OthersNamespace(other) => format!("{objects} {verb}: {other} is in it as well"),
             WhyKept::CommonNamespace => format!("{objects} {verb}: every cluster has it"),

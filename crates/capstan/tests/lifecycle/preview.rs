@@ -172,7 +172,7 @@ async fn upgrades_are_compared(estate: &Estate, acme: &Release) {
         let intent = Intent { provider: acme.label, wanted: &wanted, removed: &removed, handling };
         previews.push(diff::preview(&estate.cluster(), &[intent]).await.unwrap());
     }
-    let [applied, replaced] = &previews[..] else { panic!("two of them") };
+    let (applied, replaced) = (&previews[0], &previews[1]);
     for preview in [applied, replaced] {
         assert_eq!(those(preview, Action::Created), [] as [&str; 0]);
         assert_eq!(
