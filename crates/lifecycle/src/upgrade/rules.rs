@@ -38,15 +38,12 @@ pub(super) fn core_of(providers: &[Installed]) -> Result<&Installed, UpgradeErro
     if providers.is_empty() {
         return Err(UpgradeError::NothingInstalled);
     }
-    let mut cores = providers.iter().filter(|it| it.kind == ProviderType::Core);
-    match (cores.next(), cores.next()) {
-        (Some(core), None) => Ok(core),
-        _ => {
-            let cores = providers.iter().filter(|it| it.kind == ProviderType::Core);
-            let found = cores.map(|it| format!("{}/{}", it.namespace, it.label())).collect();
-            Err(UpgradeError::Cores { found })
-        }
+    let cores: Vec<&Installed> = providers.iter().filter(|it| it.kind == ProviderType::Core).collect();
+    if let [core] = cores.as_slice() {
+        return Ok(core);
     }
+    let found = cores.iter().map(|it| format!("{}/{}", it.namespace, it.label())).collect();
+    Err(UpgradeError::Cores { found })
 }
 
 /// No provider is there twice.
@@ -167,7 +164,6 @@ pub(super) fn check_contracts(
             version: left.version.clone(),
             contract: left.contract.clone(),
             core: core.to_owned(),
-            flag: format!("--{} {}:VERSION", left.provider.kind.prefix(), left.provider.name),
         }),
     }
 }
