@@ -6,6 +6,8 @@ pub const CORE_GROUP: &str = "cluster.x-k8s.io";
 pub const INFRASTRUCTURE_GROUP: &str = "infrastructure.cluster.x-k8s.io";
 /// The API group of the bootstrap kinds.
 pub const BOOTSTRAP_GROUP: &str = "bootstrap.cluster.x-k8s.io";
+/// The API group of ClusterResourceSets.
+pub const ADDONS_GROUP: &str = "addons.cluster.x-k8s.io";
 /// The API group of the control plane kinds.
 pub const CONTROL_PLANE_GROUP: &str = "controlplane.cluster.x-k8s.io";
 

@@ -44,6 +44,17 @@ pub(crate) fn providers(kind: ProviderType) -> impl Fn(&OsStr) -> Vec<Completion
     }
 }
 
+/// Names of providers of a type that are installed.
+pub(crate) fn installed(kind: ProviderType) -> impl Fn(&OsStr) -> Vec<CompletionCandidate> + Send + Sync {
+    move |current| {
+        let found = wait(async {
+            let all = Management::find(&management()).await.ok()??.providers().await.ok()?;
+            Some(all.into_iter().filter(|it| it.kind == kind).map(|it| it.name).collect())
+        });
+        candidates(found, &current.to_string_lossy())
+    }
+}
+
 /// The flavors of the provider that the command line names.
 pub(crate) fn flavors(current: &OsStr) -> Vec<CompletionCandidate> {
     let found = wait(async {
@@ -69,12 +80,16 @@ pub(crate) fn contexts(current: &OsStr) -> Vec<CompletionCandidate> {
 
 /// The namespaces of the management cluster.
 pub(crate) fn namespaces(current: &OsStr) -> Vec<CompletionCandidate> {
-    let args = KubeconfigArgs {
+    let found = wait(async { Management::find(&management()).await.ok()??.namespaces().await.ok() });
+    candidates(found, &current.to_string_lossy())
+}
+
+/// The management cluster that the line names.
+fn management() -> KubeconfigArgs {
+    KubeconfigArgs {
         kubeconfig: word_after(&["--kubeconfig"]),
         kubeconfig_context: word_after(&["--kubeconfig-context"]),
-    };
-    let found = wait(async { Management::find(&args).await.ok()??.namespaces().await.ok() });
-    candidates(found, &current.to_string_lossy())
+    }
 }
 
 async fn session() -> Option<Session> {

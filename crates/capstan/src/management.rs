@@ -63,6 +63,11 @@ impl Management {
         &self.cluster
     }
 
+    /// The namespace that a flag names, or else that of the context; scripts pass empty flags for none.
+    pub(crate) fn namespace_or<'a>(&'a self, flag: Option<&'a str>) -> &'a str {
+        flag.filter(|it| !it.is_empty()).unwrap_or(&self.namespace)
+    }
+
     /// The providers of the inventory; none where nothing was ever installed.
     pub(crate) async fn providers(&self) -> Result<Vec<Installed>, CommandError> {
         Ok(Inventory::read(&self.cluster).await?.providers)

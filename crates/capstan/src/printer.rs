@@ -141,3 +141,8 @@ pub(crate) fn coloured(word: &str) -> String {
 pub(crate) fn dim(text: &str) -> String {
     format!("{DIM}{text}{DIM:#}")
 }
+
+/// More important text.
+pub(crate) fn bold(text: &str) -> String {
+    format!("{BOLD}{text}{BOLD:#}")
+}

@@ -45,7 +45,8 @@ impl Session {
     pub(crate) async fn open(globals: &Globals, printer: Printer) -> Result<Self, CommandError> {
         let environment = capture();
         // The configuration may come over the network, and has tokens for what comes after it.
-        let http = connect(&environment, None, 0, printer);
+        let docker = docker_config(&environment, printer);
+        let http = connect(&environment, docker.clone(), None, 0, printer);
         let named = globals.config.as_deref().filter(|it| !it.is_empty());
         let named = named.map(|it| expand_home(it, &environment).to_string_lossy().into_owned());
         let config = Config::load(named.as_deref(), &environment, &http).await?;
@@ -53,7 +54,7 @@ impl Session {
             printer.warn(warning);
         }
         let verbosity = verbosity(globals, &config)?;
-        let http = connect(&environment, Some(&config), verbosity, printer);
+        let http = connect(&environment, docker, Some(&config), verbosity, printer);
         Ok(Self { environment, config, http, printer })
     }
 
@@ -174,7 +175,13 @@ fn verbosity(globals: &Globals, config: &Config) -> Result<u8, CommandError> {
     }
 }
 
-fn connect(environment: &Environment, config: Option<&Config>, verbosity: u8, printer: Printer) -> Http {
+fn connect(
+    environment: &Environment,
+    docker_config: Option<DockerConfig>,
+    config: Option<&Config>,
+    verbosity: u8,
+    printer: Printer,
+) -> Http {
     let variable = |name: &str| environment.get(name).map(str::to_owned).filter(|it| !it.is_empty());
     let hosts = |name: &str| variable(name).iter().flat_map(|it| it.split(',')).map(str::to_owned).collect();
     let options = HttpOptions {
@@ -190,7 +197,7 @@ fn connect(environment: &Environment, config: Option<&Config>, verbosity: u8, pr
             .zip(variable("OCI_PASSWORD"))
             .map(|(username, password)| Credentials { username, password }),
         oci_host: variable("OCI_HOST"),
-        docker_config: docker_config(environment),
+        docker_config,
         go_proxy: variable("GOPROXY"),
         progress: Some(Arc::new(move |progress| tell(&progress, verbosity, printer))),
         ..HttpOptions::default()
@@ -209,11 +216,19 @@ pub(crate) fn cache_folder(environment: &Environment) -> Option<PathBuf> {
     named.or_else(base)
 }
 
-fn docker_config(environment: &Environment) -> Option<DockerConfig> {
+/// Credentials for registries, where docker keeps them.
+fn docker_config(environment: &Environment, printer: Printer) -> Option<DockerConfig> {
     let folder = environment.get("DOCKER_CONFIG").filter(|it| !it.is_empty()).map(PathBuf::from);
     let folder = folder.or_else(|| Some(environment.home.as_ref()?.join(".docker")))?;
-    let text = std::fs::read_to_string(folder.join("config.json")).ok()?;
-    Some(DockerConfig { text, run_helpers: true })
+    let file = folder.join("config.json");
+    match std::fs::read_to_string(&file) {
+        Ok(text) => Some(DockerConfig { text, run_helpers: true }),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => {
+            printer.warn(&format!("credentials in {} are not used: {error}", file.display()));
+            None
+        }
+    }
 }
 
 fn tell(progress: &Progress<'_>, verbosity: u8, printer: Printer) {

@@ -5,23 +5,18 @@ use std::time::Duration;
 
 use capstan_api::names::FIELD_MANAGER;
 use futures::{StreamExt, TryStreamExt, stream};
-use kube::{
-    Api,
-    api::{DynamicObject, Patch, PatchParams},
-};
+use kube::api::{DynamicObject, Patch, PatchParams};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use crate::{Kind, Kinds, ManagementCluster, ObjectRef, ServerError, error};
+use crate::{Kind, Kinds, ManagementCluster, ObjectRef, ServerError, error, served};
 
 /// How many requests are under way at a time.
 const AT_ONCE: usize = 16;
 /// For how long a request is repeated that fails for a reason that passes.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// For how long a kind or a namespace may be unknown that was just made: servers hear of it one after the other.
-const HEARSAY: Duration = Duration::from_secs(10);
-/// How long a CustomResourceDefinition may take to be served.
-const ESTABLISHED_LIMIT: Duration = Duration::from_secs(60);
+const HEARSAY: Duration = Duration::from_secs(30);
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 const LONGEST_DELAY: Duration = Duration::from_secs(3);
 
@@ -108,7 +103,7 @@ pub enum ApplyError {
         object: Box<ObjectRef>,
     },
     /// A kind is not served in time.
-    #[error("{object} is not served after {} s: {reason}", ESTABLISHED_LIMIT.as_secs())]
+    #[error("{object} is not served: {reason}")]
     NotEstablished {
         /// Its definition.
         object: Box<ObjectRef>,
@@ -148,6 +143,18 @@ pub async fn apply_known(
     objects: &[&Value],
     tell: Tell<'_>,
 ) -> Result<(), ApplyError> {
+    write(cluster, kinds, objects, tell).await?;
+    // The server makes them known while everything else is written.
+    served::wait(cluster, &definitions(objects)).await
+}
+
+/// The same without waiting for kinds that nothing is written of.
+pub(crate) async fn write(
+    cluster: &ManagementCluster,
+    kinds: &Kinds,
+    objects: &[&Value],
+    tell: Tell<'_>,
+) -> Result<(), ApplyError> {
     // A kind that nobody knows would be found out about halfway.
     for object in objects {
         kind_of(kinds, object)?;
@@ -158,33 +165,33 @@ pub async fn apply_known(
             continue;
         }
         tell(Event::Wave { wave, count: members.len() });
-        let applied = members.into_iter().map(|object| async move {
-            let kind = kind_of(kinds, object)?;
-            apply_one(cluster, kind, object, tell).await
+        let applied = members.iter().map(|object| async move {
+            put(cluster, kind_of(kinds, object)?, object, tell).await?;
+            tell(Event::Applied(&ObjectRef::of(object)));
+            Ok::<_, ApplyError>(())
         });
         stream::iter(applied).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
+        if wave == Wave::Definitions && are_used(&members, objects) {
+            served::wait(cluster, &members).await?;
+        }
     }
     Ok(())
+}
+
+/// The definitions among objects.
+pub(crate) fn definitions<'a>(objects: &[&'a Value]) -> Vec<&'a Value> {
+    objects.iter().copied().filter(|it| Wave::of(it) == Wave::Definitions).collect()
+}
+
+/// Whether objects are of kinds that are defined beside them.
+fn are_used(definitions: &[&Value], objects: &[&Value]) -> bool {
+    let mut defined = Kinds::default();
+    defined.learn_all(definitions.iter().copied());
+    objects.iter().any(|it| defined.of(it).is_some())
 }
 
 fn kind_of<'a>(kinds: &'a Kinds, object: &Value) -> Result<&'a Kind, ApplyError> {
     kinds.of(object).ok_or_else(|| ApplyError::UnknownKind { object: Box::new(ObjectRef::of(object)) })
-}
-
-/// Applies one object, and waits until it is served if it defines a kind.
-async fn apply_one(
-    cluster: &ManagementCluster,
-    kind: &Kind,
-    object: &Value,
-    tell: Tell<'_>,
-) -> Result<(), ApplyError> {
-    let id = ObjectRef::of(object);
-    let applied = put(cluster, kind, object, tell).await?;
-    if Wave::of(object) == Wave::Definitions {
-        established(cluster, &cluster.objects(kind, None), &id, applied).await?;
-    }
-    tell(Event::Applied(&id));
-    Ok(())
 }
 
 /// Writes one object, again while the reason that it fails for may pass.
@@ -217,34 +224,6 @@ pub(crate) async fn put(
 
 fn is_worth_another_try(error: &kube::Error, elapsed: Duration) -> bool {
     (error::is_passing(error) && elapsed < PATIENCE) || (error::is_not_found(error) && elapsed < HEARSAY)
-}
-
-/// Waits until a definition is served.
-async fn established(
-    cluster: &ManagementCluster,
-    api: &Api<DynamicObject>,
-    id: &ObjectRef,
-    mut definition: DynamicObject,
-) -> Result<(), ApplyError> {
-    let start = Instant::now();
-    let mut delay = Duration::from_millis(10);
-    loop {
-        let conditions = definition.data.pointer("/status/conditions").and_then(Value::as_array);
-        let find = |kind: &str| conditions.into_iter().flatten().find(|it| it["type"] == kind);
-        if find("Established").is_some_and(|it| it["status"] == "True") {
-            return Ok(());
-        }
-        let refused = find("NamesAccepted").filter(|it| it["status"] == "False");
-        if refused.is_some() || start.elapsed() > ESTABLISHED_LIMIT {
-            let reason = refused.or_else(|| find("Established")).and_then(|it| it["message"].as_str());
-            let reason = reason.unwrap_or("the server says nothing about it").to_owned();
-            return Err(ApplyError::NotEstablished { object: Box::new(id.clone()), reason });
-        }
-        sleep(delay).await;
-        delay = (delay * 2).min(Duration::from_millis(500));
-        definition =
-            api.get(&id.name).await.map_err(|error| cluster.failed(format!("look at {id}"), error))?;
-    }
 }
 
 #[cfg(test)]

@@ -63,6 +63,16 @@ pub(crate) fn is_conflict(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 409)
 }
 
+/// Whether the server asks to be asked again. It does so as well where nobody converts objects, which does not pass.
+pub(crate) fn is_busy(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 429) && !is_about_conversion(error)
+}
+
+/// Whether nobody converts objects between the versions of their kind.
+pub(crate) fn is_about_conversion(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.message.contains("conversion webhook"))
+}
+
 /// Whether an object does not fit its schema: servers answer that with code 500 where it is applied.
 pub(crate) fn is_about_schema(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.message.starts_with("failed to create typed patch object"))

@@ -57,12 +57,11 @@ impl Inventory {
         let mut inventory = Self::default();
         for object in cluster.list(&kind(), None, "").await? {
             let namespace = object.metadata.namespace.clone().unwrap_or_default();
-            match installed(&namespace, &object.data) {
-                Some(it) => inventory.providers.push(it),
-                None => {
-                    let name = object.metadata.name.unwrap_or_default();
-                    inventory.strange.push(format!("{namespace}/{name}"));
-                }
+            if let Some(it) = installed(&namespace, &object.data) {
+                inventory.providers.push(it);
+            } else {
+                let name = object.metadata.name.unwrap_or_default();
+                inventory.strange.push(format!("{namespace}/{name}"));
             }
         }
         inventory

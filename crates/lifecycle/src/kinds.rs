@@ -76,6 +76,20 @@ impl Kinds {
         found.clone().find(|it| it.is_preferred).or_else(|| found.next())
     }
 
+    /// A kind of a group in all its versions, the preferred one first.
+    pub fn versions(&self, group: &str, kind: &str) -> Vec<&Kind> {
+        let is_meant = |it: &&Kind| it.resource.group == group && it.resource.kind == kind;
+        let mut found: Vec<&Kind> = self.0.iter().filter(is_meant).collect();
+        found.sort_by_key(|it| !it.is_preferred);
+        found
+    }
+
+    /// The kind that a CustomResourceDefinition of that name defines.
+    pub fn defined_by(&self, definition: &str) -> Option<&Kind> {
+        let (plural, group) = definition.split_once('.')?;
+        self.preferred().find(|it| it.resource.plural == plural && it.resource.group == group)
+    }
+
     /// Adds what the CustomResourceDefinitions among objects define.
     pub fn learn_all<'a>(&mut self, objects: impl IntoIterator<Item = &'a Value>) {
         for object in objects.into_iter().filter(|it| it["kind"] == "CustomResourceDefinition") {

@@ -15,9 +15,9 @@ use crate::{Kind, Kinds, ServerError};
 
 /// How many objects a list asks for at a time.
 const PAGE: u32 = 500;
-/// For how long a list is asked for again that fails for a reason that passes.
-const PATIENCE: Duration = Duration::from_secs(10);
-const DELAY: Duration = Duration::from_millis(250);
+/// For how long a list is asked for again that the server is too busy for.
+const PATIENCE: Duration = Duration::from_secs(15);
+const DELAY: Duration = Duration::from_millis(100);
 
 /// A management cluster.
 #[derive(Clone)]
@@ -123,8 +123,8 @@ impl ManagementCluster {
                     params = ListParams { limit: None, continue_token: None, ..params };
                 }
                 Err(error) if crate::error::is_not_found(&error) => return Ok(Vec::new()),
-                // A kind that was just made is not served everywhere at once.
-                Err(error) if crate::error::is_passing(&error) && start.elapsed() < PATIENCE => {
+                // A kind that was just made answers a moment later.
+                Err(error) if crate::error::is_busy(&error) && start.elapsed() < PATIENCE => {
                     sleep(DELAY).await;
                 }
                 Err(error) => {

@@ -58,7 +58,8 @@ pub async fn sweep_kinds(
     Ok(found)
 }
 
-fn component(kind: &Kind, metadata: ObjectMeta) -> Component {
+/// The component of that kind and metadata.
+pub(crate) fn component(kind: &Kind, metadata: ObjectMeta) -> Component {
     let id = ObjectRef {
         api_version: kind.resource.api_version.clone(),
         kind: kind.resource.kind.clone(),

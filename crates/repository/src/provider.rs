@@ -4,6 +4,8 @@ use std::fmt;
 
 use capstan_api::{admission::rules::is_dns_label, provider::ProviderType};
 
+use crate::remote::shown_address;
+
 /// A provider and the place of its releases.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Provider {
@@ -16,6 +18,11 @@ pub struct Provider {
 }
 
 impl Provider {
+    /// Where its releases are, without a password or signature that the address holds.
+    pub fn shown_url(&self) -> String {
+        if self.url.contains(['@', '?']) { shown_address(&self.url) } else { self.url.clone() }
+    }
+
     /// The value of the provider's label, which also names its folder in repositories.
     pub fn label(&self) -> String {
         self.kind.label(&self.name)

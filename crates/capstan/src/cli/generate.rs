@@ -61,6 +61,7 @@ Examples:
 pub(crate) enum ListFormat {
     /// For people
     #[default]
+    #[value(alias = "table")]
     Text,
     /// YAML
     Yaml,

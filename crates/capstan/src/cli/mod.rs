@@ -1,10 +1,15 @@
 //! The command line: every flag in one place.
 
+pub(crate) mod alpha;
 pub(crate) mod cobra;
 pub(crate) mod completion;
 pub(crate) mod config;
 mod convert;
+pub(crate) mod delete;
+pub(crate) mod describe;
+pub(crate) mod explain;
 pub(crate) mod generate;
+pub(crate) mod get;
 pub(crate) mod init;
 pub(crate) mod lint;
 pub(crate) mod preview;
@@ -16,7 +21,8 @@ use capstan_runtime::options::{ManagerOptions, parse_duration};
 use clap::{ArgAction, ArgGroup, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use self::{
-    completion::CompletionArgs, config::ConfigArgs, generate::GenerateArgs, init::InitArgs,
+    alpha::AlphaArgs, completion::CompletionArgs, config::ConfigArgs, delete::DeleteArgs,
+    describe::DescribeArgs, explain::ExplainArgs, generate::GenerateArgs, get::GetArgs, init::InitArgs,
     upgrade::UpgradeArgs,
 };
 use crate::program;
@@ -81,6 +87,25 @@ pub(crate) enum Command {
 
     /// Upgrade the providers of a management cluster
     Upgrade(UpgradeArgs),
+
+    /// Delete providers from a management cluster
+    ///
+    /// CustomResourceDefinitions and namespaces stay unless they are asked for. Providers that still look after objects
+    /// are not deleted.
+    #[command(after_help = delete::EXAMPLES)]
+    Delete(Box<DeleteArgs>),
+
+    /// Print what a management cluster knows: kubeconfigs of workload clusters, Clusters
+    Get(GetArgs),
+
+    /// Show what belongs to a workload cluster, and in which state it is
+    Describe(DescribeArgs),
+
+    /// Say why something is not as it should be, and what to do
+    Explain(ExplainArgs),
+
+    /// Try what may change: rollouts of machines
+    Alpha(AlphaArgs),
 
     /// Start a local control plane and watch a Cluster become Provisioned on it
     ///

@@ -39,14 +39,16 @@ fn split(url: &str) -> (&str, &str) {
 }
 
 fn entry(provider: &Provider) -> Value {
-    let (folder, file) = split(&provider.url);
+    let url = provider.shown_url();
+    let (folder, file) = split(&url);
     json!({"Name": provider.name, "ProviderType": provider.kind.as_str(), "URL": folder, "File": file})
 }
 
 fn table(providers: &[Provider]) -> String {
     let mut rows = vec![["NAME", "TYPE", "URL", "FILE"].map(str::to_owned).to_vec()];
     rows.extend(providers.iter().map(|it| {
-        let (folder, file) = split(&it.url);
+        let url = it.shown_url();
+        let (folder, file) = split(&url);
         vec![it.name.clone(), it.kind.to_string(), folder.to_owned(), file.to_owned()]
     }));
     output::columns(&rows, 10, 3)

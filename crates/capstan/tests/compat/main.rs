@@ -6,6 +6,9 @@
 mod clusterctl;
 mod conformance;
 mod convert;
+mod delete;
+mod describe;
+mod init;
 mod kubeadm;
 mod local;
 mod management;

@@ -285,6 +285,11 @@ pub(crate) fn without_servers_fields(object: DynamicObject) -> Value {
     for field in ["uid", "resourceVersion", "creationTimestamp", "managedFields", "generation"] {
         metadata.remove(field);
     }
+    if value.pointer("/spec/clusterIP").is_some() {
+        for field in ["clusterIP", "clusterIPs"] {
+            value["spec"].as_object_mut().unwrap().remove(field);
+        }
+    }
     value
 }
 

@@ -1,6 +1,12 @@
 //! The life of a management cluster, told through the binary on control planes of its own: init, upgrade, delete.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a panic is how a test fails")]
 
+mod delete;
 mod estate;
+mod init;
+mod killed;
+mod preview;
 mod upgrade;
+#[expect(dead_code, reason = "stories about manifests need more of it")]
 #[path = "../stories/user.rs"]
 mod user;

@@ -57,7 +57,7 @@ fn change(objects: &mut [Value], kind: &str, change: impl FnOnce(&mut Value)) {
 
 impl Estate {
     /// Installs a release that is published.
-    async fn install(&self, label: &str, version: &str, by: By) {
+    async fn install_one(&self, label: &str, version: &str, by: By) {
         let (kind, name) = ProviderType::from_label(label).unwrap();
         let (flag, argument) = (format!("--{}", kind.prefix()), format!("{name}:{version}"));
         let prefix = format!("--rbac-prefix={}", by == By::Capstan);
@@ -85,7 +85,7 @@ impl Estate {
         let estate = Self::new().await;
         estate.ground().await;
         for release in Release::all("v1.0.0") {
-            estate.install(release.label, "v1.0.0", By::Capstan).await;
+            estate.install_one(release.label, "v1.0.0", By::Capstan).await;
         }
         estate
     }
@@ -180,7 +180,7 @@ async fn a_plan_shows_what_there_is_and_what_is_wrong_with_the_rest() {
 
     estate.ground().await;
     for release in Release::all("v1.0.0") {
-        estate.install(release.label, "v1.0.0", By::Capstan).await;
+        estate.install_one(release.label, "v1.0.0", By::Capstan).await;
     }
     assert_eq!(estate.run(&["upgrade", "plan"]).only_data(), UP_TO_DATE);
 
@@ -277,12 +277,12 @@ async fn everything_is_as_the_new_release_says_and_what_users_made_is_left_alone
     let estate = Estate::new().await;
     estate.ground().await;
     for label in [CORE, "bootstrap-kubeadm", "control-plane-kubeadm"] {
-        estate.install(label, "v1.0.0", By::Capstan).await;
+        estate.install_one(label, "v1.0.0", By::Capstan).await;
     }
     // An object that is stored in a version which is about to go: it was made when there was no other.
     let acme = release(ACME, "v1.0.0");
     estate.publish_with(&acme, &first_acme(&["v1beta1"]));
-    estate.install(ACME, "v1.0.0", By::Clusterctl).await;
+    estate.install_one(ACME, "v1.0.0", By::Clusterctl).await;
     let object = json!({"apiVersion": format!("{ACME_GROUP}/v1beta1"), "kind": "AcmeCluster",
                         "metadata": {"name": "mine", "labels": {"a": "b"}}, "spec": {"size": 3}});
     let clusters = acme_clusters(&estate, "v1beta1");

@@ -329,7 +329,7 @@ fn images_are_listed_without_any_cluster() {
     let images = ["registry.example.com/cert-manager:v1", "registry.example.com/infrastructure-acme:v1"];
     assert_eq!(value, json!(images));
     let off = user.run(&["init", "--list-images=false"]);
-    off.fails(&["init does not say what to do", "init list-images"]);
+    off.fails(&["no management cluster is named"]);
 }
 
 #[test]
@@ -402,4 +402,24 @@ fn a_group_of_commands_alone_shows_what_is_in_it() {
         let help = user.run(words).only_data();
         assert!(help.contains("Commands:"), "{help}");
     }
+}
+
+#[test]
+fn passwords_in_addresses_are_not_shown() {
+    let user = User::new();
+    let url = "https://me:s3cret@example.com/releases/v1.0.0/infrastructure-components.yaml?sig=s3cret";
+    user.configure(&json!({"providers": [{"name": "acme", "type": "InfrastructureProvider", "url": url}]}));
+    for format in ["text", "json", "yaml"] {
+        let text = user.run(&["config", "repositories", "-o", format]).data();
+        assert!(text.contains("example.com/releases/v1.0.0/") && !text.contains("s3cret"), "{text}");
+    }
+}
+
+#[test]
+fn credentials_that_cannot_be_read_are_told_of() {
+    let user = User::of_acme();
+    fs::create_dir_all(user.home.join(".docker/config.json")).unwrap();
+    let told = user.run(&["generate", "provider", "-i", "acme"]);
+    assert_eq!(told.code, Some(0), "{told:?}");
+    assert_eq!(told.err.matches("are not used").count(), 1, "{told:?}");
 }

@@ -205,18 +205,16 @@ async fn is_whole(cluster: &ManagementCluster, manifest: &Manifest) -> Result<bo
     Ok(wanted.iter().all(|it| found.contains(&plan::Identity::of(it))))
 }
 
-/// Does what is to be done, and waits until it answers.
-pub async fn carry_out(
+/// Waits until it answers, once what is to be done has been done.
+pub(crate) async fn wait(
     cluster: &ManagementCluster,
     action: &Action,
     limit: Duration,
-    tell: Tell<'_>,
+    tell: &(dyn Fn(&str) + Sync),
 ) -> Result<(), CertManagerError> {
     match action {
-        Action::Nothing => return Ok(()),
-        Action::Await(found) if found.trouble.is_none() => return Ok(()),
-        Action::Await(_) => {}
-        Action::Install { manifest, .. } => upgrade::install(cluster, manifest, tell).await?,
+        Action::Nothing => Ok(()),
+        Action::Await(found) if found.trouble.is_none() => Ok(()),
+        Action::Await(_) | Action::Install { .. } => probe::wait(cluster, limit, tell).await,
     }
-    probe::wait(cluster, limit, &|reason| tell(Event::Waiting { reason })).await
 }

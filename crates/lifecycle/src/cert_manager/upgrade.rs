@@ -23,18 +23,9 @@ pub async fn upgrade(
 ) -> Result<(), CertManagerError> {
     let before = components(cluster).await?;
     adoption::adopt(cluster, &before).await?;
-    install(cluster, wanted, tell).await?;
+    apply::apply(cluster, &wanted.objects, &|event| tell(Event::Apply(event))).await?;
     prune(cluster, &before, wanted).await?;
     probe::wait(cluster, limit, &|reason| tell(Event::Waiting { reason })).await
-}
-
-/// Applies a version.
-pub(super) async fn install(
-    cluster: &ManagementCluster,
-    wanted: &Manifest,
-    tell: Tell<'_>,
-) -> Result<(), CertManagerError> {
-    Ok(apply::apply(cluster, &wanted.objects, &|event| tell(Event::Apply(event))).await?)
 }
 
 /// Deletes what was installed before and is no longer wanted.

@@ -139,7 +139,7 @@ async fn fetch(
 ) -> Fetched {
     let mut fetched = Fetched { queue: Vec::new(), present: Vec::new(), failures: Vec::new() };
     let namespace = request.target_namespace.as_deref();
-    let (mut wanted, mut outcomes) = (Vec::new(), Vec::new());
+    let mut wanted = Vec::new();
     for asked in asked {
         match asked.installed(asked.version.as_deref(), namespace, inventory) {
             Some(there) => fetched.present.push(there.clone()),
@@ -147,8 +147,7 @@ async fn fetch(
         }
     }
     let prepared = join_all(wanted.iter().map(async |it| releases.prepare(&it.wanted(request)).await)).await;
-    outcomes.extend(wanted.into_iter().zip(prepared));
-    for (asked, outcome) in outcomes {
+    for (asked, outcome) in wanted.into_iter().zip(prepared) {
         match outcome {
             Ok(prepared) => match asked.installed(Some(&prepared.version), namespace, inventory) {
                 Some(there) => fetched.present.push(there.clone()),

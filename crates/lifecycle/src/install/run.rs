@@ -15,6 +15,7 @@ use crate::{
     cert_manager::{self, CertManagerError},
     inventory::{self, Installed},
     release::Prepared,
+    served,
 };
 
 /// What is told on the way.
@@ -97,7 +98,8 @@ impl InstallError {
     }
 }
 
-/// Carries out a plan: cert-manager, then the objects of all providers wave by wave, then the inventory.
+/// Carries out a plan: cert-manager and the kinds of all providers, then their other objects wave by wave, then the
+/// inventory.
 pub async fn run(cluster: &ManagementCluster, plan: &Plan, tell: Tell<'_>) -> Result<(), InstallError> {
     if plan.is_nothing() {
         return Ok(());
@@ -118,16 +120,21 @@ async fn carry_out(
 ) -> Result<(), Reason> {
     inventory::ensure_kind(cluster).await?;
     let tell_apply = |event: apply::Event<'_>| count.tell(event, tell);
-    let tell_cert_manager = |event: cert_manager::Event<'_>| match event {
-        cert_manager::Event::Apply(event) => tell_apply(event),
-        cert_manager::Event::Waiting { reason } => tell(Event::CertManagerWaiting { reason }),
-    };
-    cert_manager::carry_out(cluster, &plan.cert_manager, plan.cert_manager_limit, &tell_cert_manager).await?;
+    let (begin, rest): (Vec<&Value>, Vec<&Value>) = plan
+        .queue
+        .iter()
+        .flat_map(|it| it.components.objects())
+        .partition(|it| Wave::of(it) <= Wave::Definitions);
+    // Kinds take a server the longest, and harm nobody while cert-manager comes up.
+    let first: Vec<&Value> = plan.cert_manager.objects().iter().chain(begin.iter().copied()).collect();
+    apply::write(cluster, &plan.kinds, &first, &tell_apply).await?;
+    let tell_wait = |reason: &str| tell(Event::CertManagerWaiting { reason });
+    cert_manager::wait(cluster, &plan.cert_manager, plan.cert_manager_limit, &tell_wait).await?;
     if plan.cert_manager != cert_manager::Action::Nothing {
         tell(Event::CertManagerWorks);
     }
-    let objects: Vec<&Value> = plan.queue.iter().flat_map(|it| it.components.objects()).collect();
-    apply::apply_known(cluster, &plan.kinds, &objects, &tell_apply).await?;
+    apply::write(cluster, &plan.kinds, &rest, &tell_apply).await?;
+    served::wait(cluster, &apply::definitions(&first)).await?;
     for entry in entries(&plan.queue) {
         inventory::record(cluster, &entry).await?;
         tell(Event::Installed(&entry));

@@ -83,7 +83,8 @@ fn describe(
     let template = Template::parse(&file.text)
         .map_err(|error| unusable(&file.origin, &error.into(), Asked::Provider, session))?;
     let variables: Vec<_> = template.variables().keys().cloned().collect();
-    let (folder, name) = release.provider.url.rsplit_once('/').unwrap_or(("", &release.provider.url));
+    let url = release.provider.shown_url();
+    let (folder, name) = url.rsplit_once('/').unwrap_or(("", &url));
     let base = folder.rsplit_once('/').map_or_else(String::new, |(base, _)| format!("{base}/"));
     let fields = [
         ("Name", release.provider.name.as_str()),
@@ -107,7 +108,7 @@ fn describe(
     let value = json!({
         "name": release.provider.name,
         "type": release.provider.kind.as_str(),
-        "url": release.provider.url,
+        "url": url,
         "version": release.version,
         "file": name,
         "sha256": file.sha256,

@@ -163,17 +163,17 @@ async fn carry_out(cluster: &ManagementCluster, plan: &Plan, printer: Printer) -
         let (label, namespace) = (new.provider.label(), &new.components.target_namespace);
         printer.step(&format!("installing {label} {} into namespace {namespace}", new.version));
     }
-    let result = install::run(cluster, plan, &|event| tell(event, &progress)).await;
+    let result = install::run(cluster, plan, &|event| tell(&event, &progress)).await;
     progress.end();
     result.map_err(|error| unfinished(&error))
 }
 
-fn tell(event: Event<'_>, progress: &Progress) {
+fn tell(event: &Event<'_>, progress: &Progress) {
     match event {
         Event::Wave { wave, count } => {
             progress.begin(wave.as_str(), &format!("{}: {count} objects", wave.as_str()));
         }
-        Event::Applied { part, done, all, .. } => progress.advance(done, all, part),
+        Event::Applied { part, done, all, .. } => progress.advance(*done, *all, part),
         Event::Retrying { reason, .. } => {
             progress.say(|printer| printer.warn(&format!("{reason}; trying again")));
         }

@@ -1,0 +1,59 @@
+//! Flags of `alpha`.
+
+use clap::{Args, Subcommand};
+use clap_complete::ArgValueCompleter;
+
+use super::generate::KubeconfigArgs;
+use crate::complete;
+
+#[derive(Args, Debug)]
+#[command(arg_required_else_help = true)]
+pub(crate) struct AlphaArgs {
+    #[command(subcommand)]
+    pub(crate) what: Alpha,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Alpha {
+    /// Restart, pause or resume the rollout of machines
+    Rollout(RolloutArgs),
+}
+
+#[derive(Args, Debug)]
+#[command(arg_required_else_help = true)]
+pub(crate) struct RolloutArgs {
+    #[command(subcommand)]
+    pub(crate) what: Rollout,
+}
+
+const RESTART_EXAMPLES: &str = "\
+Examples:
+  Replace all machines of a MachineDeployment and of a control plane:
+    capstan alpha rollout restart machinedeployment/my-workers kubeadmcontrolplane/my-control-plane";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Rollout {
+    /// Replace all machines, from now on
+    #[command(after_help = RESTART_EXAMPLES)]
+    Restart(RolloutOfArgs),
+
+    /// Stop rolling out until it is resumed
+    Pause(RolloutOfArgs),
+
+    /// Go on with what was paused
+    Resume(RolloutOfArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RolloutOfArgs {
+    /// What to roll out: machinedeployment/NAME or kubeadmcontrolplane/NAME
+    #[arg(value_name = "KIND/NAME", required = true)]
+    pub(crate) resources: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) kubeconfig: KubeconfigArgs,
+
+    /// Namespace of the resources [default: that of the kubeconfig's context]
+    #[arg(short = 'n', long, value_name = "NAMESPACE", add = ArgValueCompleter::new(complete::namespaces))]
+    pub(crate) namespace: Option<String>,
+}

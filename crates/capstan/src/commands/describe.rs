@@ -1,0 +1,307 @@
+//! `capstan describe`.
+
+use std::time::Duration;
+
+use anstream::{AutoStream, ColorChoice};
+use capstan_lifecycle::{
+    ManagementCluster,
+    describe::{self, Colours, DescribeError, Node, Options, Reading, Watched},
+};
+use capstan_runtime::shell::stop_on_signal;
+use futures::StreamExt;
+use k8s_openapi::jiff::Timestamp;
+use kube::{
+    Api, Client,
+    api::{DynamicObject, PartialObjectMeta},
+    runtime::{
+        WatchStreamExt,
+        watcher::{self, Event, watcher},
+    },
+};
+use tokio::{sync::mpsc, task::JoinSet, time};
+
+use crate::{
+    cli::{
+        describe::{Describe, DescribeArgs, DescribeClusterArgs},
+        generate::ListFormat,
+    },
+    error::CommandError,
+    management::Management,
+    output,
+    printer::Printer,
+};
+
+/// Changes come in bunches: one look is enough for all that come within this time.
+const BUNCH: Duration = Duration::from_millis(100);
+/// How long to wait for a server that does not answer any more.
+const RETRY: Duration = Duration::from_secs(2);
+/// How often ages are drawn anew.
+const TICK: Duration = Duration::from_secs(1);
+/// Lets the terminal cut lines that are too long for it, and wrap them again: a line that wraps cannot be redrawn.
+const CUT_LINES: &str = "\u{1b}[?7l";
+const WRAP_LINES: &str = "\u{1b}[?7h";
+
+pub(crate) async fn run(args: DescribeArgs, printer: Printer) -> Result<(), CommandError> {
+    let Describe::Cluster(args) = args.what;
+    choose_colours(args.color);
+    let management = Management::open(&args.kubeconfig).await?;
+    let view = View::of(&args, &management);
+    if args.watch {
+        return view.follow(printer).await;
+    }
+    let tree = view.tree(&view.read().await?);
+    printer.data(&view.text(&tree))
+}
+
+/// A flag says more than the terminal, and the environment more than the flag.
+fn choose_colours(flag: Option<bool>) {
+    let is_refused = std::env::var_os("NO_COLOR").is_some_and(|it| !it.is_empty());
+    match flag {
+        _ if is_refused => ColorChoice::Never.write_global(),
+        Some(true) => ColorChoice::AlwaysAnsi.write_global(),
+        Some(false) => ColorChoice::Never.write_global(),
+        None => {}
+    }
+}
+
+/// A Cluster as the user wants to see it.
+struct View<'a> {
+    cluster: &'a ManagementCluster,
+    namespace: &'a str,
+    name: &'a str,
+    options: Options,
+    format: ListFormat,
+}
+
+impl<'a> View<'a> {
+    fn of(args: &'a DescribeClusterArgs, management: &'a Management) -> Self {
+        let namespace = args.namespace.as_deref().filter(|it| !it.is_empty());
+        Self {
+            cluster: management.cluster(),
+            namespace: namespace.unwrap_or(&management.namespace),
+            name: &args.name,
+            options: args.options(),
+            format: args.output,
+        }
+    }
+
+    async fn read(&self) -> Result<Reading, DescribeError> {
+        Box::pin(describe::read(self.cluster, self.namespace, self.name, &self.options)).await
+    }
+
+    fn tree(&self, reading: &Reading) -> Node {
+        describe::build(&reading.snapshot, &self.options)
+    }
+
+    /// What is printed takes the codes of colours out where nobody wants them.
+    fn text(&self, tree: &Node) -> String {
+        let table = || describe::draw(tree, self.options.style, Timestamp::now(), Colours::Ansi);
+        match self.format {
+            ListFormat::Text => table(),
+            format => output::list(format, &describe::to_value(tree), table),
+        }
+    }
+
+    /// Shows it again whenever it changes.
+    async fn follow(&self, printer: Printer) -> Result<(), CommandError> {
+        let stop = stop_on_signal().map_err(|error| CommandError::new("cannot listen for signals", error))?;
+        let reading = self.read().await?;
+        let mut changes = Changes::of(self.cluster.client());
+        changes.also_of(&reading.watched);
+        let mut tree = self.tree(&reading);
+        let mut screen = Screen::open(printer, self.format);
+        loop {
+            for trouble in changes.troubles() {
+                screen.warn(&trouble);
+            }
+            screen.show(&tree, || self.text(&tree))?;
+            tokio::select! {
+                () = stop.cancelled() => return Ok(()),
+                () = screen.tick() => continue,
+                () = changes.next() => {}
+            }
+            match self.read().await {
+                Ok(reading) => {
+                    changes.also_of(&reading.watched);
+                    tree = self.tree(&reading);
+                }
+                Err(DescribeError::NoSuchCluster { namespace, name, .. }) => {
+                    drop(screen);
+                    printer.done(&format!("Cluster {namespace}/{name} is gone"));
+                    return Ok(());
+                }
+                Err(error) => {
+                    screen.warn(&error.to_string());
+                    changes.expect_within(RETRY);
+                }
+            }
+        }
+    }
+}
+
+/// Where the tree is drawn: in its own place on a terminal, one below the other elsewhere.
+struct Screen {
+    printer: Printer,
+    format: ListFormat,
+    is_live: bool,
+    shown: Option<Node>,
+    drawn: Vec<String>,
+}
+
+impl Screen {
+    fn open(printer: Printer, format: ListFormat) -> Self {
+        let understands_codes = AutoStream::choice(&std::io::stdout()) != ColorChoice::Never;
+        let is_live = printer.is_interactive() && understands_codes && format == ListFormat::Text;
+        let screen = Self { printer, format, is_live, shown: None, drawn: Vec::new() };
+        screen.command(CUT_LINES);
+        screen
+    }
+
+    fn show(&mut self, tree: &Node, text: impl FnOnce() -> String) -> Result<(), CommandError> {
+        if self.is_live {
+            let lines: Vec<String> = text().lines().map(str::to_owned).collect();
+            self.printer.redraw(&self.drawn, &lines);
+            self.drawn = lines;
+            return Ok(());
+        }
+        // Ages change all the time; that alone is no news.
+        if self.shown.as_ref() == Some(tree) {
+            return Ok(());
+        }
+        let between = match (&self.shown, self.format) {
+            (None, _) | (_, ListFormat::Json) => "",
+            (_, ListFormat::Text) => "\n",
+            (_, ListFormat::Yaml) => "---\n",
+        };
+        self.shown = Some(tree.clone());
+        self.printer.data(&format!("{between}{}", text()))
+    }
+
+    /// Tells the terminal what to do, if there is one. That it cannot be told is no reason to fail.
+    fn command(&self, code: &str) {
+        if self.is_live {
+            let _ = self.printer.data(code);
+        }
+    }
+
+    /// Says something below the tree, which is then drawn below that.
+    fn warn(&mut self, text: &str) {
+        self.printer.warn(text);
+        self.drawn.clear();
+    }
+
+    async fn tick(&self) {
+        if self.is_live { time::sleep(TICK).await } else { std::future::pending().await }
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        self.command(WRAP_LINES);
+    }
+}
+
+/// What a watch tells.
+enum News {
+    Change,
+    Trouble(String),
+}
+
+/// Watches on everything that the tree is made of.
+struct Changes {
+    client: Client,
+    watched: Vec<Watched>,
+    known: Vec<String>,
+    troubles: Vec<String>,
+    is_due: bool,
+    watches: JoinSet<()>,
+    sender: mpsc::UnboundedSender<News>,
+    receiver: mpsc::UnboundedReceiver<News>,
+}
+
+impl Changes {
+    fn of(client: &Client) -> Self {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        Self {
+            client: client.clone(),
+            watched: Vec::new(),
+            known: Vec::new(),
+            troubles: Vec::new(),
+            is_due: false,
+            watches: JoinSet::new(),
+            sender,
+            receiver,
+        }
+    }
+
+    /// Watches what is not watched yet.
+    fn also_of(&mut self, watched: &[Watched]) {
+        for one in watched {
+            if !self.watched.contains(one) {
+                self.watched.push(one.clone());
+                self.watches.spawn(watch(self.client.clone(), one.clone(), self.sender.clone()));
+            }
+        }
+    }
+
+    /// Takes it for a change when this time has passed.
+    fn expect_within(&mut self, time: Duration) {
+        let sender = self.sender.clone();
+        self.watches.spawn(async move {
+            time::sleep(time).await;
+            // Nobody listens when the command has ended.
+            let _ = sender.send(News::Change);
+        });
+    }
+
+    /// Waits for something new, and for what comes with it. Who stops waiting in between misses nothing.
+    async fn next(&mut self) {
+        while !self.is_due {
+            let news = self.receiver.recv().await;
+            self.hear(news);
+        }
+        time::sleep(BUNCH).await;
+        while let Ok(news) = self.receiver.try_recv() {
+            self.hear(Some(news));
+        }
+        self.is_due = false;
+    }
+
+    fn hear(&mut self, news: Option<News>) {
+        match news {
+            Some(News::Trouble(text)) if self.known.contains(&text) => {}
+            Some(News::Trouble(text)) => {
+                self.troubles.push(text.clone());
+                self.known.push(text);
+                self.is_due = true;
+            }
+            Some(News::Change) | None => self.is_due = true,
+        }
+    }
+
+    /// What cannot be watched and why, each told once.
+    fn troubles(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.troubles)
+    }
+}
+
+async fn watch(client: Client, watched: Watched, news: mpsc::UnboundedSender<News>) {
+    let api: Api<PartialObjectMeta<DynamicObject>> =
+        Api::namespaced_with(client, &watched.namespace, &watched.resource);
+    let config = match &watched.name {
+        Some(name) => watcher::Config::default().fields(&format!("metadata.name={name}")),
+        None => watcher::Config::default().labels(&watched.label),
+    };
+    let mut events = watcher(api, config).default_backoff().boxed();
+    while let Some(event) = events.next().await {
+        let told = match event {
+            // What came between the look and the watch is in its first list.
+            Ok(Event::InitDone | Event::Apply(_) | Event::Delete(_)) => News::Change,
+            Ok(Event::Init | Event::InitApply(_)) => continue,
+            Err(error) => News::Trouble(format!("cannot watch {}: {error}", watched.resource.plural)),
+        };
+        if news.send(told).is_err() {
+            return;
+        }
+    }
+}

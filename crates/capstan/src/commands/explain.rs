@@ -1,0 +1,97 @@
+//! `capstan explain`.
+
+use std::fmt::Write;
+
+use capstan_lifecycle::{
+    clusters::age,
+    explain::{self, Explanation, Finding, Purpose},
+};
+use k8s_openapi::jiff::Timestamp;
+use serde_json::json;
+
+use crate::{
+    cli::explain::{Explain, ExplainArgs, ExplainClusterArgs, ExplanationFormat},
+    error::CommandError,
+    management::Management,
+    printer::{Printer, bold, dim},
+    program,
+};
+
+/// How many things are listed that are in the way beside the first.
+const OTHERS: usize = 12;
+
+pub(crate) async fn run(args: ExplainArgs, printer: Printer) -> Result<(), CommandError> {
+    let Explain::Cluster(args) = args.what;
+    explain_cluster(&args, printer).await
+}
+
+async fn explain_cluster(args: &ExplainClusterArgs, printer: Printer) -> Result<(), CommandError> {
+    let management = Management::open(&args.kubeconfig).await?;
+    let namespace = management.namespace_or(args.namespace.as_deref());
+    let snapshot = explain::read(management.cluster(), namespace, &args.name).await?;
+    let now = Timestamp::now();
+    let explanation = explain::explain(&snapshot, program::name(), now);
+    printer.data(&match args.output {
+        ExplanationFormat::Text => text(&explanation, now),
+        ExplanationFormat::Json => format!("{:#}\n", json!(explanation)),
+    })
+}
+
+/// The explanation for people: the answer in full, the rest in a line each.
+fn text(explanation: &Explanation, now: Timestamp) -> String {
+    let mut out = format!("{}\n", bold(&explanation.summary));
+    if let Some((first, others)) = explanation.findings.split_first() {
+        answer(&mut out, first, now);
+        list_others(&mut out, others);
+    }
+    if !explanation.unreadable.is_empty() {
+        out.push_str("\nNot part of this, because it could not be read:\n");
+        for it in &explanation.unreadable {
+            line(&mut out, format_args!("  - {it}"));
+        }
+    }
+    out
+}
+
+fn answer(out: &mut String, finding: &Finding, now: Timestamp) {
+    line(out, format_args!("\n{}\n", finding.sentence));
+    let mut row =
+        |title: &str, text: &str| line(out, format_args!("  {} {text}", dim(&format!("{title:<11}"))));
+    row("object", &finding.object.to_string());
+    if let Some(condition) = &finding.condition {
+        row("condition", &format!("{}={} ({})", condition.type_, condition.status, condition.reason));
+    }
+    if let Some(since) = finding.since {
+        row("since", &format!("{} ago, {since}", age(since, now)));
+    }
+    if let Some(controller) =
+        finding.controller.as_ref().filter(|it| !finding.sentence.contains(&it.sentence))
+    {
+        row("to act", &controller.sentence);
+    }
+    for command in &finding.commands {
+        let title = match command.purpose {
+            Purpose::Look => "look",
+            Purpose::GoOn => "go on",
+        };
+        row(title, &bold(&command.command));
+    }
+}
+
+fn list_others(out: &mut String, others: &[Finding]) {
+    if others.is_empty() {
+        return;
+    }
+    out.push_str("\nAlso in the way, and to be looked at afterwards:\n");
+    for finding in others.iter().take(OTHERS) {
+        line(out, format_args!("  - {}", finding.sentence.lines().collect::<Vec<_>>().join(" ")));
+    }
+    if others.len() > OTHERS {
+        line(out, format_args!("  - and {} more: -o json lists them all", others.len() - OTHERS));
+    }
+}
+
+fn line(out: &mut String, text: impl std::fmt::Display) {
+    // Writing to a text cannot fail.
+    let _ = writeln!(out, "{text}");
+}

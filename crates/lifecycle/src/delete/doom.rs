@@ -1,0 +1,429 @@
+//! What goes with a provider, and what outlives it.
+
+use std::collections::BTreeMap;
+
+use capstan_api::names::CLUSTERCTL_GROUP;
+use capstan_manifest::components::SHARED_NAMESPACE;
+use futures::{StreamExt, TryStreamExt, stream};
+use serde_json::{Value, json};
+
+use super::{Options, Target, choice::Chosen};
+use crate::{
+    Kinds, ManagementCluster, ObjectRef, ServerError,
+    apply::Wave,
+    inventory::{Installed, Inventory},
+    sweep::Component,
+};
+
+/// Namespaces that belong to nobody.
+const COMMON_NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
+const AT_ONCE: usize = 16;
+
+/// When something goes: whatever a stage leaves behind when a run is cut off, the API server stays usable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Stage {
+    /// What the API server asks: nobody answers once the workloads are gone.
+    Webhooks,
+    /// Objects of the provider's own kinds, while somebody is there to see them off.
+    Resources,
+    /// What runs.
+    Workloads,
+    /// Roles, accounts, configuration, services, certificates.
+    Settings,
+    /// Kinds.
+    Definitions,
+    /// Namespaces with all that is in them.
+    Namespaces,
+    /// The provider's entry in the inventory: what has one can be deleted again.
+    Inventory,
+}
+
+impl Stage {
+    /// All of them, in order.
+    pub const ALL: [Self; 7] = [
+        Self::Webhooks,
+        Self::Resources,
+        Self::Workloads,
+        Self::Settings,
+        Self::Definitions,
+        Self::Namespaces,
+        Self::Inventory,
+    ];
+
+    /// What to call it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Webhooks => "webhooks",
+            Self::Resources => "resources",
+            Self::Workloads => "workloads",
+            Self::Settings => "settings",
+            Self::Definitions => "definitions",
+            Self::Namespaces => "namespaces",
+            Self::Inventory => "inventory",
+        }
+    }
+}
+
+/// Something that goes.
+#[derive(Clone, Debug)]
+pub struct Doomed {
+    /// What.
+    pub component: Component,
+    /// When.
+    pub stage: Stage,
+    /// Whether its namespace takes it along.
+    pub goes_with_namespace: bool,
+}
+
+/// Something that stays.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// What.
+    pub object: ObjectRef,
+    /// Why.
+    pub why: WhyKept,
+}
+
+/// Why something stays.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WhyKept {
+    /// It is a definition, or is shared in another way.
+    Shared,
+    /// It is a namespace.
+    Namespace,
+    /// It is a namespace that another provider is in.
+    OthersNamespace(String),
+    /// It is a namespace that every cluster has.
+    CommonNamespace,
+}
+
+/// What is known when it is decided what goes.
+pub(crate) struct Site<'a> {
+    pub(crate) inventory: &'a Inventory,
+    pub(crate) chosen: &'a [Chosen],
+    pub(crate) kinds: &'a Kinds,
+    /// The namespaces that webhook configurations send the API server to.
+    pub(crate) services: &'a BTreeMap<ObjectRef, Vec<String>>,
+    pub(crate) options: Options,
+}
+
+impl Site<'_> {
+    /// Decides what becomes of a provider's components.
+    pub(crate) fn judge(&self, chosen: &Chosen, found: &[Component]) -> Target {
+        let own: Vec<&Component> =
+            found.iter().filter(|it| it.provider() == Some(chosen.label.as_str())).collect();
+        let definitions: Vec<&str> =
+            own.iter().filter(|it| is_definition(it)).map(|it| it.id.name.as_str()).collect();
+        let (mut doomed, mut kept) = (Vec::new(), Vec::new());
+        for component in &own {
+            match self.why_kept(component, chosen) {
+                Some(why) => kept.push(Kept { object: component.id.clone(), why }),
+                None => doomed.push(self.doom(component, &definitions)),
+            }
+        }
+        let namespaces: Vec<String> = doomed
+            .iter()
+            .filter(|it| it.stage == Stage::Namespaces)
+            .map(|it| it.component.id.name.clone())
+            .collect();
+        for it in doomed.iter_mut().filter(|it| it.stage == Stage::Settings) {
+            let namespace = it.component.id.namespace.as_ref();
+            it.goes_with_namespace = namespace.is_some_and(|it| namespaces.contains(it));
+        }
+        let entries = chosen.entries.iter().filter_map(|it| self.entry(it));
+        let is_new = |it: &Doomed| !own.iter().any(|own| own.id == it.component.id);
+        doomed.extend(entries.filter(is_new));
+        Target { label: chosen.label.clone(), entries: chosen.entries.clone(), doomed, kept }
+    }
+
+    fn doom(&self, component: &Component, definitions: &[&str]) -> Doomed {
+        let own_kind = |name: &&&str| {
+            let kind = self.kinds.defined_by(name).map(|it| (&it.resource.group, &it.resource.kind));
+            kind == Some((&component.kind.resource.group, &component.kind.resource.kind))
+        };
+        let stage = match wave(component) {
+            _ if is_entry(component) => Stage::Inventory,
+            Wave::Webhooks => Stage::Webhooks,
+            Wave::Workloads => Stage::Workloads,
+            Wave::Definitions => Stage::Definitions,
+            Wave::Namespaces => Stage::Namespaces,
+            Wave::Settings if definitions.iter().any(|it| own_kind(&it)) => Stage::Resources,
+            Wave::Settings => Stage::Settings,
+        };
+        Doomed { component: component.clone(), stage, goes_with_namespace: false }
+    }
+
+    fn why_kept(&self, component: &Component, chosen: &Chosen) -> Option<WhyKept> {
+        let is_asked = self.options.include_crd;
+        match wave(component) {
+            Wave::Definitions if !is_asked => Some(WhyKept::Shared),
+            Wave::Namespaces => self.why_namespace_kept(&component.id.name, chosen),
+            // Webhooks go with those who answer, or every request that they are asked about would fail.
+            Wave::Webhooks if !is_asked && self.is_answered_by_shared(component) => Some(WhyKept::Shared),
+            _ if !is_asked && component.id.namespace.as_deref() == Some(SHARED_NAMESPACE) => {
+                Some(WhyKept::Shared)
+            }
+            _ => None,
+        }
+    }
+
+    fn is_answered_by_shared(&self, component: &Component) -> bool {
+        let services = self.services.get(&component.id).map_or(&[][..], Vec::as_slice);
+        !services.is_empty() && services.iter().all(|it| it == SHARED_NAMESPACE)
+    }
+
+    fn why_namespace_kept(&self, name: &str, chosen: &Chosen) -> Option<WhyKept> {
+        let is_chosen = |it: &&Installed| self.chosen.iter().any(|chosen| chosen.entries.contains(it));
+        let mut others = self.inventory.providers.iter().filter(|it| !is_chosen(it));
+        if name == SHARED_NAMESPACE {
+            let is_everything = self.options.include_crd && others.next().is_none();
+            return (!is_everything || !self.options.include_namespace).then_some(WhyKept::Shared);
+        }
+        // A label on a namespace that is not the provider's may be a mistake: everything in it would go.
+        let is_own = chosen.entries.is_empty() || chosen.entries.iter().any(|it| it.namespace == name);
+        if !self.options.include_namespace || !is_own {
+            return Some(WhyKept::Namespace);
+        }
+        if COMMON_NAMESPACES.contains(&name) {
+            return Some(WhyKept::CommonNamespace);
+        }
+        let other = others.find(|it| it.namespace == name);
+        other.map(|it| WhyKept::OthersNamespace(it.label()))
+    }
+
+    /// A provider's entry in the inventory, which may have lost its labels.
+    fn entry(&self, entry: &Installed) -> Option<Doomed> {
+        let kind = self.kinds.any_version(CLUSTERCTL_GROUP, "Provider")?.clone();
+        let id = ObjectRef {
+            api_version: kind.resource.api_version.clone(),
+            kind: kind.resource.kind.clone(),
+            namespace: Some(entry.namespace.clone()),
+            name: entry.label(),
+        };
+        let component = Component { kind, id, metadata: kube::core::ObjectMeta::default() };
+        Some(Doomed { component, stage: Stage::Inventory, goes_with_namespace: false })
+    }
+}
+
+/// Whether a component is a CustomResourceDefinition.
+fn is_definition(component: &Component) -> bool {
+    wave(component) == Wave::Definitions
+}
+
+fn is_entry(component: &Component) -> bool {
+    component.id.group() == CLUSTERCTL_GROUP && component.id.kind == "Provider"
+}
+
+/// Whether it is made from another object, bears its labels, and goes when that one does.
+pub(crate) fn goes_with_another(component: &Component) -> bool {
+    component.metadata.owner_references.as_ref().is_some_and(|it| !it.is_empty())
+}
+
+fn wave(component: &Component) -> Wave {
+    Wave::of(&json!({"apiVersion": component.id.api_version, "kind": component.id.kind}))
+}
+
+/// The namespaces of the services that webhook configurations name; of others that are found, none.
+pub(crate) async fn webhook_services(
+    cluster: &ManagementCluster,
+    found: &[Component],
+) -> Result<BTreeMap<ObjectRef, Vec<String>>, ServerError> {
+    let configurations = found.iter().filter(|it| it.id.group() == "admissionregistration.k8s.io");
+    let looks = configurations.map(|it| async move {
+        let object = cluster.objects(&it.kind, None).get_opt(&it.id.name).await;
+        let object = object.map_err(|error| cluster.failed(format!("read {}", it.id), error))?;
+        Ok::<_, ServerError>((
+            it.id.clone(),
+            object.map(|it| service_namespaces(&it.data)).unwrap_or_default(),
+        ))
+    });
+    stream::iter(looks).buffer_unordered(AT_ONCE).try_collect().await
+}
+
+/// One for each webhook; the empty namespace stands for an address outside of the cluster.
+fn service_namespaces(configuration: &Value) -> Vec<String> {
+    let webhooks = configuration["webhooks"].as_array().into_iter().flatten();
+    let namespace = |it: &Value| it.pointer("/clientConfig/service/namespace")?.as_str().map(str::to_owned);
+    webhooks.map(|it| namespace(it).unwrap_or_default()).collect()
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use capstan_api::{names::label, provider::ProviderType};
+    use kube::core::{GroupVersionKind, ObjectMeta};
+
+    use super::*;
+    use crate::Kind;
+
+    pub(crate) fn component(
+        api_version: &str,
+        kind: &str,
+        namespace: Option<&str>,
+        name: &str,
+        provider: &str,
+    ) -> Component {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let resource = kube::discovery::ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+        let labels = [(label::PROVIDER.to_owned(), provider.to_owned())];
+        Component {
+            kind: Kind { resource, is_namespaced: namespace.is_some(), is_managed: true, is_preferred: true },
+            id: ObjectRef {
+                api_version: api_version.to_owned(),
+                kind: kind.to_owned(),
+                namespace: namespace.map(str::to_owned),
+                name: name.to_owned(),
+            },
+            metadata: ObjectMeta { labels: Some(labels.into()), ..ObjectMeta::default() },
+        }
+    }
+
+    const LABEL: &str = "infrastructure-acme";
+    const WEBHOOKS: &str = "ValidatingWebhookConfiguration";
+
+    fn installed(name: &str, namespace: &str) -> Installed {
+        Installed {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            kind: ProviderType::Infrastructure,
+            version: "v1.0.0".to_owned(),
+            watched_namespace: None,
+        }
+    }
+
+    fn found() -> Vec<Component> {
+        let of = |api_version: &str, kind: &str, namespace: Option<&str>, name: &str| {
+            component(api_version, kind, namespace, name, LABEL)
+        };
+        vec![
+            of("v1", "Namespace", None, "acme-system"),
+            of("v1", "Namespace", None, SHARED_NAMESPACE),
+            of("apiextensions.k8s.io/v1", "CustomResourceDefinition", None, "acmes.example.com"),
+            of("rbac.authorization.k8s.io/v1", "ClusterRole", None, "any-name"),
+            of("v1", "Service", Some("acme-system"), "s"),
+            of("v1", "Service", Some(SHARED_NAMESPACE), "s"),
+            of("apps/v1", "Deployment", Some("acme-system"), "d"),
+            of("admissionregistration.k8s.io/v1", WEBHOOKS, None, "own"),
+            of("admissionregistration.k8s.io/v1", WEBHOOKS, None, "shared"),
+            of("example.com/v1", "Acme", Some("acme-system"), "a"),
+            component("v1", "Service", Some("other-system"), "s", "infrastructure-other"),
+        ]
+    }
+
+    fn judge(options: Options, others: &[Installed]) -> Target {
+        let entry = installed("acme", "acme-system");
+        let chosen = [Chosen { label: LABEL.to_owned(), entries: vec![entry.clone()] }];
+        let inventory = Inventory { providers: [&[entry], others].concat(), strange: Vec::new() };
+        let mut kinds = Kinds::default();
+        kinds.learn(&crate::inventory::definition());
+        kinds.learn(&json!({"spec": {"group": "example.com", "scope": "Namespaced",
+            "names": {"kind": "Acme", "plural": "acmes"},
+            "versions": [{"name": "v1", "served": true, "storage": true}]}}));
+        let found = found();
+        let webhook = |name: &str, namespace: &str| {
+            let id = found.iter().find(|it| it.id.name == name && it.id.kind == WEBHOOKS).unwrap().id.clone();
+            (id, vec![namespace.to_owned()])
+        };
+        let services = [webhook("own", "acme-system"), webhook("shared", SHARED_NAMESPACE)].into();
+        let site =
+            Site { inventory: &inventory, chosen: &chosen, kinds: &kinds, services: &services, options };
+        site.judge(&chosen[0], &found)
+    }
+
+    fn names(target: &Target) -> Vec<String> {
+        let mut doomed: Vec<_> = target.doomed.iter().collect();
+        doomed.sort_by(|a, b| (a.stage, &a.component.id).cmp(&(b.stage, &b.component.id)));
+        doomed
+            .iter()
+            .map(|it| {
+                let along = if it.goes_with_namespace { " along" } else { "" };
+                format!("{} {}{along}", it.stage.as_str(), it.component.id)
+            })
+            .collect()
+    }
+
+    const INSTANCE: [&str; 5] = [
+        "webhooks ValidatingWebhookConfiguration own",
+        "resources Acme acme-system/a",
+        "workloads Deployment acme-system/d",
+        "settings ClusterRole any-name",
+        "settings Service acme-system/s",
+    ];
+    const ENTRY: &str = "inventory Provider acme-system/infrastructure-acme";
+
+    #[test]
+    fn an_instance_goes_and_what_is_shared_stays() {
+        let target = judge(Options::default(), &[]);
+        let mut expected = INSTANCE.to_vec();
+        expected.push(ENTRY);
+        assert_eq!(names(&target), expected);
+        let kept: Vec<_> = target.kept.iter().map(|it| (it.object.to_string(), it.why.clone())).collect();
+        assert_eq!(
+            kept,
+            [
+                ("Namespace acme-system".to_owned(), WhyKept::Namespace),
+                (format!("Namespace {SHARED_NAMESPACE}"), WhyKept::Shared),
+                ("CustomResourceDefinition acmes.example.com".to_owned(), WhyKept::Shared),
+                (format!("Service {SHARED_NAMESPACE}/s"), WhyKept::Shared),
+                ("ValidatingWebhookConfiguration shared".to_owned(), WhyKept::Shared),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_asked_for_goes_as_well() {
+        let all = Options { include_namespace: true, include_crd: true };
+        let target = judge(all, &[]);
+        assert_eq!(
+            names(&target),
+            [
+                "webhooks ValidatingWebhookConfiguration own",
+                "webhooks ValidatingWebhookConfiguration shared",
+                "resources Acme acme-system/a",
+                "workloads Deployment acme-system/d",
+                "settings ClusterRole any-name",
+                "settings Service acme-system/s along",
+                "settings Service capi-webhook-system/s along",
+                "definitions CustomResourceDefinition acmes.example.com",
+                "namespaces Namespace acme-system",
+                "namespaces Namespace capi-webhook-system",
+                ENTRY,
+            ]
+        );
+        assert_eq!(target.kept, []);
+    }
+
+    #[test]
+    fn a_namespace_that_others_need_stays() {
+        let all = Options { include_namespace: true, include_crd: true };
+        for (other, own, shared) in [
+            (
+                "acme-system",
+                Some(WhyKept::OthersNamespace("infrastructure-other".to_owned())),
+                Some(WhyKept::Shared),
+            ),
+            ("other-system", None, Some(WhyKept::Shared)),
+        ] {
+            let target = judge(all, &[installed("other", other)]);
+            let why =
+                |name: &str| target.kept.iter().find(|it| it.object.name == name).map(|it| it.why.clone());
+            assert_eq!((why("acme-system"), why(SHARED_NAMESPACE)), (own, shared), "{other}");
+        }
+    }
+
+    #[test]
+    fn what_is_made_from_another_object_goes_with_it() {
+        let mut slice = component("discovery.k8s.io/v1", "EndpointSlice", Some("n"), "s-1", LABEL);
+        assert!(!goes_with_another(&slice));
+        slice.metadata.owner_references = Some(vec![Default::default()]);
+        assert!(goes_with_another(&slice));
+    }
+
+    #[test]
+    fn webhooks_are_known_by_who_answers() {
+        let configuration = json!({"webhooks": [
+            {"clientConfig": {"service": {"namespace": "a", "name": "s"}}},
+            {"clientConfig": {"url": "https://example.com"}},
+        ]});
+        assert_eq!(service_namespaces(&configuration), ["a", ""]);
+    }
+}

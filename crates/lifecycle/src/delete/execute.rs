@@ -1,0 +1,145 @@
+//! A plan, stage by stage.
+
+use std::time::Duration;
+
+use futures::{StreamExt, TryStreamExt, stream};
+use kube::api::DeleteParams;
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+
+use super::{DeleteError, Doomed, Plan, Stage};
+use crate::{ManagementCluster, ObjectRef, error, sweep::Component};
+
+/// How many requests are under way at a time.
+const AT_ONCE: usize = 16;
+/// For how long a request is repeated that fails for a reason that passes.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// How long a kind may take to go: the server deletes its objects first.
+const GONE_LIMIT: Duration = Duration::from_mins(1);
+const FIRST_DELAY: Duration = Duration::from_millis(100);
+const LONGEST_DELAY: Duration = Duration::from_secs(3);
+
+/// What is told on the way.
+#[derive(Clone, Debug)]
+pub enum Event<'a> {
+    /// A stage begins.
+    Stage {
+        /// Which.
+        stage: Stage,
+        /// How many objects go in it.
+        count: usize,
+    },
+    /// An object is deleted.
+    Deleted(&'a ObjectRef),
+    /// An object could not be deleted yet, and is tried again.
+    Retrying {
+        /// Which.
+        object: &'a ObjectRef,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Who is told.
+pub type Tell<'a> = &'a (dyn Fn(Event<'_>) + Sync);
+
+pub(crate) async fn execute(
+    cluster: &ManagementCluster,
+    plan: &Plan,
+    tell: Tell<'_>,
+) -> Result<(), DeleteError> {
+    let doomed: Vec<&Doomed> =
+        plan.targets.iter().flat_map(|it| &it.doomed).filter(|it| !it.goes_with_namespace).collect();
+    for stage in Stage::ALL {
+        let members: Vec<&Component> =
+            doomed.iter().filter(|it| it.stage == stage).map(|it| &it.component).collect();
+        if members.is_empty() {
+            continue;
+        }
+        tell(Event::Stage { stage, count: members.len() });
+        let requests = members.iter().map(|component| delete_one(cluster, component, tell));
+        stream::iter(requests).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
+        if stage == Stage::Definitions {
+            // All are on their way out before any is waited for.
+            let waits = members.iter().map(|component| gone(cluster, component));
+            stream::iter(waits).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
+        }
+    }
+    Ok(())
+}
+
+async fn delete_one(
+    cluster: &ManagementCluster,
+    component: &Component,
+    tell: Tell<'_>,
+) -> Result<(), DeleteError> {
+    let Component { kind, id, .. } = component;
+    let api = cluster.objects(kind, id.namespace.as_deref());
+    let start = Instant::now();
+    let mut delay = FIRST_DELAY;
+    loop {
+        let error = match api.delete(&id.name, &DeleteParams::background()).await {
+            Ok(_) => break,
+            Err(error) if error::is_not_found(&error) => break,
+            Err(error) => error,
+        };
+        let is_passing = error::is_passing(&error) && start.elapsed() < PATIENCE;
+        let error = cluster.failed(format!("delete {id}"), error);
+        if !is_passing {
+            return Err(error.into());
+        }
+        tell(Event::Retrying { object: id, reason: error.to_string() });
+        sleep(delay).await;
+        delay = (delay * 2).min(LONGEST_DELAY);
+    }
+    tell(Event::Deleted(id));
+    Ok(())
+}
+
+/// Waits until a definition is gone, and its kind with it.
+async fn gone(cluster: &ManagementCluster, component: &Component) -> Result<(), DeleteError> {
+    let Component { kind, id, .. } = component;
+    let api = cluster.objects(kind, None);
+    let start = Instant::now();
+    let mut delay = Duration::from_millis(20);
+    loop {
+        let found = api.get_opt(&id.name).await;
+        let definition = match found {
+            Ok(None) => return Ok(()),
+            Ok(Some(definition)) => Some(definition),
+            Err(error) if error::is_passing(&error) => None,
+            Err(error) => return Err(cluster.failed(format!("look at {id}"), error).into()),
+        };
+        if start.elapsed() > GONE_LIMIT {
+            let reason = definition.map_or_else(String::new, |it| why_terminating(&it.data));
+            let seconds = GONE_LIMIT.as_secs();
+            return Err(DeleteError::NotGone { object: Box::new(id.clone()), seconds, reason });
+        }
+        sleep(delay).await;
+        delay = (delay * 2).min(Duration::from_millis(500));
+    }
+}
+
+/// What a definition says about its own end.
+fn why_terminating(definition: &Value) -> String {
+    let conditions = definition.pointer("/status/conditions").and_then(Value::as_array);
+    let condition = conditions.into_iter().flatten().find(|it| it["type"] == "Terminating");
+    let message = condition.and_then(|it| it["message"].as_str()).filter(|it| !it.is_empty());
+    message.unwrap_or("the server does not say why").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_definition_says_what_holds_it() {
+        let definition = |conditions: Value| json!({"status": {"conditions": conditions}});
+        let held =
+            json!([{"type": "Established", "message": "no"}, {"type": "Terminating", "message": "2 left"}]);
+        assert_eq!(why_terminating(&definition(held)), "2 left");
+        assert_eq!(why_terminating(&definition(json!([]))), "the server does not say why");
+    }
+}

@@ -1,0 +1,56 @@
+//! A Cluster and all that belongs to it, as a tree.
+//!
+//! One [`Snapshot`] is read with concurrent requests; [`build`] makes a tree of [`Node`]s from it, and [`draw`] makes
+//! text from the tree. Both are pure: the clock is an argument.
+
+mod age;
+mod condition;
+mod data;
+mod discover;
+mod draw;
+mod error;
+mod figures;
+mod grouping;
+mod node;
+mod paragraph;
+mod reference;
+mod show;
+mod snapshot;
+mod table;
+mod tree;
+mod watched;
+
+pub use age::human_duration;
+pub use condition::{Condition, Style};
+pub use data::to_value;
+pub use discover::{Reading, read};
+pub use draw::draw;
+pub use error::DescribeError;
+pub use figures::Figures;
+pub use node::{Node, What};
+pub use reference::Reference;
+pub use show::{InvalidShowConditions, ShowConditions, Shown};
+pub use snapshot::{Found, Listing, Snapshot, Unreadable, Why};
+pub use table::Colours;
+pub use tree::build;
+pub use watched::Watched;
+
+/// What is shown.
+#[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "every one is a switch of its own")]
+pub struct Options {
+    /// Whose conditions are shown one by one.
+    pub show_conditions: ShowConditions,
+    /// Whether MachineSets stand between MachineDeployments and Machines.
+    pub show_machine_sets: bool,
+    /// Whether the ClusterResourceSets are shown that were applied.
+    pub show_resource_sets: bool,
+    /// Whether the templates are shown that Machines are made from.
+    pub show_templates: bool,
+    /// Whether a Machine's objects are shown that say no more than the Machine.
+    pub echo: bool,
+    /// Whether Machines in the same state become one line.
+    pub grouping: bool,
+    /// Which conditions are looked at.
+    pub style: Style,
+}

@@ -1,0 +1,109 @@
+//! One line of the tree and what hangs below it.
+
+use super::{Condition, Figures, Shown, Unreadable};
+
+/// What a node stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// An object.
+    Object,
+    /// Nothing but its children.
+    Virtual,
+    /// Machines that are in the same state, by their names.
+    Group(Vec<String>),
+}
+
+/// A node of the tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// What it stands for.
+    pub what: What,
+    /// Group and version, where it is known.
+    pub api_version: Option<String>,
+    /// Its kind.
+    pub kind: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// The part that it plays, such as `ClusterInfrastructure`.
+    pub role: Option<&'static str>,
+    /// The Kubernetes version that is asked for; empty where there could be one.
+    pub version: Option<String>,
+    /// Whether it is being deleted.
+    pub is_deleting: bool,
+    /// Its replicas.
+    pub figures: Figures,
+    /// The condition that sums it up.
+    pub summary: Option<Condition>,
+    /// All of its conditions.
+    pub conditions: Vec<Condition>,
+    /// Which of them are shown.
+    pub shown: Shown,
+    /// Why it could not be read, or not wholly.
+    pub unreadable: Option<Unreadable>,
+    /// Whether it comes before its siblings, whatever its name.
+    pub is_first: bool,
+    /// What hangs below it.
+    pub children: Vec<Node>,
+}
+
+impl Node {
+    /// One without anything.
+    pub(super) fn new(what: What, kind: &str, namespace: &str, name: &str) -> Self {
+        Self {
+            what,
+            api_version: None,
+            kind: kind.to_owned(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            role: None,
+            version: None,
+            is_deleting: false,
+            figures: Figures::default(),
+            summary: None,
+            conditions: Vec::new(),
+            shown: Shown::Summary,
+            unreadable: None,
+            is_first: false,
+            children: Vec::new(),
+        }
+    }
+
+    /// One that stands for nothing but its children.
+    pub(super) fn group_of(kind: &str, namespace: &str, name: &str, children: Vec<Self>) -> Self {
+        Self { children, ..Self::new(What::Virtual, kind, namespace, name) }
+    }
+
+    /// `namespace/name`, or the name alone.
+    pub(super) fn full_name(&self) -> String {
+        if self.namespace.is_empty() {
+            self.name.clone()
+        } else {
+            format!("{}/{}", self.namespace, self.name)
+        }
+    }
+
+    /// What siblings are ordered by, which is what is written in the first column.
+    pub(super) fn title(&self) -> String {
+        match &self.what {
+            What::Group(items) => format!("{} Machines...", items.len()),
+            What::Virtual => self.role.unwrap_or(&self.name).to_owned(),
+            What::Object => {
+                let deleted = if self.is_deleting { "!! DELETED !! " } else { "" };
+                let version = self.version.as_ref().map(|it| format!(", {it}")).unwrap_or_default();
+                format!("{deleted}{} {}{version}", self.kind, self.full_name())
+            }
+        }
+    }
+
+    /// Orders all that hangs below it.
+    pub(super) fn ordered(mut self) -> Self {
+        self.children = self.children.into_iter().map(Self::ordered).collect();
+        self.children.sort_by_cached_key(|it| {
+            let items = if let What::Group(items) = &it.what { items.clone() } else { Vec::new() };
+            (!it.is_first, it.title(), items, it.namespace.clone())
+        });
+        self
+    }
+}

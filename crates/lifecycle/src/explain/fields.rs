@@ -1,0 +1,144 @@
+//! The fields of core's kinds, which are in different places in v1beta1 and v1beta2.
+
+use capstan_api::{
+    conditions::{self, Report, legacy},
+    contract::is_externally_managed,
+    names::annotation,
+};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::Value;
+
+/// A reference to an object in the same namespace.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Reference {
+    pub(crate) group: String,
+    pub(crate) kind: String,
+    pub(crate) name: String,
+}
+
+impl Reference {
+    /// The reference at a pointer; v1beta1 names a version, v1beta2 only a group.
+    pub(crate) fn at(object: &Value, pointer: &str) -> Option<Self> {
+        let reference = object.pointer(pointer)?;
+        let group = match reference["apiGroup"].as_str() {
+            Some(group) => group,
+            None => reference["apiVersion"].as_str()?.split_once('/').map_or("", |(group, _)| group),
+        };
+        let text = |field: &str| reference[field].as_str().filter(|it| !it.is_empty()).map(str::to_owned);
+        Some(Self { group: group.to_owned(), kind: text("kind")?, name: text("name")? })
+    }
+}
+
+/// A text that is there and not empty.
+pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> Option<&'a str> {
+    object.pointer(pointer).and_then(Value::as_str).filter(|it| !it.is_empty())
+}
+
+/// A number.
+pub(crate) fn number(object: &Value, pointer: &str) -> Option<i64> {
+    object.pointer(pointer).and_then(Value::as_i64)
+}
+
+/// Whether one of these fields is true.
+pub(crate) fn is_true(object: &Value, pointers: &[&str]) -> bool {
+    pointers.iter().any(|it| object.pointer(it) == Some(&Value::Bool(true)))
+}
+
+/// A time.
+pub(crate) fn time(object: &Value, pointer: &str) -> Option<Timestamp> {
+    text(object, pointer)?.parse().ok()
+}
+
+pub(crate) fn name(object: &Value) -> &str {
+    text(object, "/metadata/name").unwrap_or_default()
+}
+
+pub(crate) fn kind(object: &Value) -> &str {
+    text(object, "/kind").unwrap_or_default()
+}
+
+pub(crate) fn group(object: &Value) -> &str {
+    text(object, "/apiVersion").and_then(|it| it.split_once('/')).map_or("", |(group, _)| group)
+}
+
+pub(crate) fn created(object: &Value) -> Option<Timestamp> {
+    time(object, "/metadata/creationTimestamp")
+}
+
+pub(crate) fn deleted(object: &Value) -> Option<Timestamp> {
+    time(object, "/metadata/deletionTimestamp")
+}
+
+pub(crate) fn is_deleting(object: &Value) -> bool {
+    text(object, "/metadata/deletionTimestamp").is_some()
+}
+
+pub(crate) fn label<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
+    object.pointer("/metadata/labels")?.get(name)?.as_str()
+}
+
+pub(crate) fn annotations(object: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    object.pointer("/metadata/annotations").and_then(Value::as_object).into_iter().flatten()
+}
+
+pub(crate) fn is_paused_by_annotation(object: &Value) -> bool {
+    annotations(object).any(|(name, _)| name == annotation::PAUSED)
+}
+
+pub(crate) fn finalizers(object: &Value) -> Vec<&str> {
+    let list = object.pointer("/metadata/finalizers").and_then(Value::as_array);
+    list.into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// The uids of an object's owners.
+pub(crate) fn owners(object: &Value) -> impl Iterator<Item = &str> {
+    let list = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+    list.into_iter().flatten().filter_map(|it| it["uid"].as_str())
+}
+
+/// The conditions of an object in either style; a list that breaks the rules is read as far as it can be.
+pub(crate) fn reports(object: &Value) -> Vec<Report> {
+    conditions::read(object).unwrap_or_else(|_| {
+        let of_old = |it: legacy::Report| {
+            let mut report = Report::new(it.type_, it.status, it.reason).with_message(it.message);
+            report.since = it.since;
+            report
+        };
+        legacy::read(object).into_iter().map(of_old).collect()
+    })
+}
+
+/// The condition of a type.
+pub(crate) fn report(object: &Value, type_: &str) -> Option<Report> {
+    reports(object).into_iter().find(|it| it.type_ == type_)
+}
+
+/// A failure that its reporter calls final, wherever the object's version keeps it.
+pub(crate) fn terminal_failure(object: &Value) -> Option<String> {
+    ["/status", "/status/deprecated/v1beta1"].into_iter().find_map(|place| {
+        let part = |field: &str| text(object, &format!("{place}/{field}"));
+        match (part("failureReason"), part("failureMessage")) {
+            (None, None) => None,
+            (Some(reason), None) => Some(reason.to_owned()),
+            (None, Some(message)) => Some(message.to_owned()),
+            (Some(reason), Some(message)) => Some(format!("{reason}: {message}")),
+        }
+    })
+}
+
+pub(crate) fn has_external_manager(object: &Value) -> bool {
+    let part = |field: &str| object.pointer(&format!("/metadata/{field}")).cloned().unwrap_or_default();
+    let metadata = ObjectMeta {
+        labels: serde_json::from_value(part("labels")).ok(),
+        annotations: serde_json::from_value(part("annotations")).ok(),
+        ..ObjectMeta::default()
+    };
+    is_externally_managed(&metadata)
+}
+
+/// Whether a control plane endpoint has both halves.
+pub(crate) fn has_endpoint(object: &Value) -> bool {
+    text(object, "/spec/controlPlaneEndpoint/host").is_some()
+        && number(object, "/spec/controlPlaneEndpoint/port").is_some_and(|it| it > 0)
+}
