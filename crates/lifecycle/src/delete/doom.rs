@@ -250,6 +250,7 @@ fn service_namespaces(configuration: &Value) -> Vec<String> {
 #[cfg(test)]
 pub(crate) mod tests {
     use capstan_api::{names::label, provider::ProviderType};
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
     use kube::core::{GroupVersionKind, ObjectMeta};
 
     use super::*;
@@ -414,7 +415,7 @@ pub(crate) mod tests {
     fn what_is_made_from_another_object_goes_with_it() {
         let mut slice = component("discovery.k8s.io/v1", "EndpointSlice", Some("n"), "s-1", LABEL);
         assert!(!goes_with_another(&slice));
-        slice.metadata.owner_references = Some(vec![Default::default()]);
+        slice.metadata.owner_references = Some(vec![OwnerReference::default()]);
         assert!(goes_with_another(&slice));
     }
 

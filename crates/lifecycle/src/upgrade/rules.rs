@@ -277,11 +277,14 @@ mod tests {
             let message = core_of(&providers).unwrap_err().to_string();
             assert!(message.contains(expected), "{message}");
         }
-        assert!(check_instances(&[aws.clone()]).is_ok());
+        assert!(check_instances(std::slice::from_ref(&aws)).is_ok());
         let other = Installed { namespace: "other".to_owned(), ..aws.clone() };
         let message = check_instances(&[aws, other]).unwrap_err().to_string();
         assert!(message.contains("infrastructure-aws-system and other"), "{message}");
     }
+
+    /// Core's contract, before and after; the others' contracts; which of them are upgraded; who is to blame.
+    type Case<'a> = ((&'a str, &'a str), Option<&'a str>, Option<&'a str>, Option<&'a str>);
 
     #[test]
     fn everybody_understands_everybody_afterwards() {
@@ -290,8 +293,6 @@ mod tests {
             version: "v1.0.0".to_owned(),
             contract: contract.map(str::to_owned),
         };
-        /// Core's contract, before and after; the others' contracts; which of them are upgraded; who is to blame.
-        type Case<'a> = ((&'a str, &'a str), Option<&'a str>, Option<&'a str>, Option<&'a str>);
         let cases: [Case<'_>; 7] = [
             (("v1beta1", "v1beta2"), Some("v1beta2"), Some("v1beta1"), None),
             (("v1beta1", "v1beta2"), Some("v1beta1"), Some("v1beta2"), None),
