@@ -97,7 +97,9 @@ impl Estate {
     }
 
     fn publish_all(&self, version: &'static str) {
-        Release::all(version).iter().for_each(|it| self.publish(it));
+        for release in &Release::all(version) {
+            self.publish(release);
+        }
     }
 
     async fn versions(&self) -> BTreeMap<String, String> {
@@ -219,9 +221,8 @@ async fn a_plan_shows_what_there_is_and_what_is_wrong_with_the_rest() {
 
     // A contract that is not spoken is shown, but cannot be upgraded to; one is left behind.
     std::fs::rename(repository.join("moved"), repository.join("control-plane-kubeadm")).unwrap();
-    const NEXT: &[(&str, &str)] = &[("1.0", "v1beta2"), ("1.1", "v1beta2"), ("2.0", "v1beta9")];
     for release in Release::all("v2.0.0") {
-        estate.publish(&Release { series: NEXT, ..release });
+        estate.publish(&Release { series: NEXT_SERIES, ..release });
     }
     let told = estate.run(&["upgrade", "plan"]);
     let closing =
@@ -441,7 +442,10 @@ impl Estate {
     }
 }
 
+/// A contract that nobody speaks yet, one that nobody speaks any more, and versions that are far apart.
+const NEXT_SERIES: &[(&str, &str)] = &[("1.0", "v1beta2"), ("1.1", "v1beta2"), ("2.0", "v1beta9")];
 const OLD_SERIES: &[(&str, &str)] = &[("1.0", "v1alpha4"), ("1.1", "v1beta2")];
+const FAR_SERIES: &[(&str, &str)] = &[("1.10", "v1beta2"), ("1.14", "v1beta2")];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_is_refused_before_anything_is_stopped() {
@@ -499,8 +503,7 @@ async fn what_cannot_be_is_refused_before_anything_is_stopped() {
     ]);
 
     // No more than three versions are left out.
-    const FAR: &[(&str, &str)] = &[("1.10", "v1beta2"), ("1.14", "v1beta2")];
-    estate.publish(&Release { series: FAR, ..release(CORE, "v1.14.0") });
+    estate.publish(&Release { series: FAR_SERIES, ..release(CORE, "v1.14.0") });
     inventory::record(&estate.cluster(), &installed(CORE, "v1.10.0")).await.unwrap();
     estate
         .run(&["upgrade", "apply", "--core", "cluster-api:v1.14.0"])

@@ -250,6 +250,7 @@ fn service_namespaces(configuration: &Value) -> Vec<String> {
 #[cfg(test)]
 pub(crate) mod tests {
     use capstan_api::{names::label, provider::ProviderType};
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
     use kube::core::{GroupVersionKind, ObjectMeta};
 
     use super::*;

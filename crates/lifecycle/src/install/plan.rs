@@ -154,7 +154,7 @@ async fn fetch(
                 None => fetched.queue.push(prepared),
             },
             Err(error) => {
-                fetched.failures.push(Problem::Release { provider: asked.label(), error: Box::new(error) })
+                fetched.failures.push(Problem::Release { provider: asked.label(), error: Box::new(error) });
             }
         }
     }

@@ -1,5 +1,7 @@
 //! Why an upgrade cannot be.
 
+use capstan_api::provider::ProviderType;
+
 use crate::{
     ObjectRef, ServerError, apply::ApplyError, cert_manager::CertManagerError, inventory::Installed,
     release::ReleaseError,
@@ -116,8 +118,6 @@ pub enum UpgradeError {
         contract: Option<String>,
         /// Core's contract afterwards.
         core: String,
-        /// The flag to include it by.
-        flag: String,
     },
     /// The server does not accept objects of the new release.
     #[error("the server would refuse {} of {label} {version}{}", count(refusals), each(refusals))]
@@ -157,7 +157,7 @@ pub enum UpgradeError {
     #[error("{deployment} still runs after {seconds} s: {left} of its Pods are left")]
     StillRunning {
         /// What was scaled down.
-        deployment: ObjectRef,
+        deployment: Box<ObjectRef>,
         /// For how long it was waited.
         seconds: u64,
         /// Pods.
@@ -167,7 +167,7 @@ pub enum UpgradeError {
     #[error("{object} has to be made anew, but is still there after {seconds} s{}", held(finalizers))]
     StillThere {
         /// Which.
-        object: ObjectRef,
+        object: Box<ObjectRef>,
         /// For how long it was waited.
         seconds: u64,
         /// What holds it.
@@ -188,8 +188,12 @@ impl UpgradeError {
                     .to_owned(),
             ),
             Self::TooFar { farthest, .. } => Some(format!("upgrade to a release of {farthest} first")),
-            Self::LeftBehind { flag, .. } => {
-                Some(format!("include it in the upgrade, in a version that speaks that contract: {flag}"))
+            Self::LeftBehind { label, .. } => {
+                let (kind, name) = ProviderType::from_label(label)?;
+                Some(format!(
+                    "include it in the upgrade, in a version that speaks that contract: --{} {name}:VERSION",
+                    kind.prefix()
+                ))
             }
             Self::UnknownContract { .. } => Some("upgrade plan shows what there is".to_owned()),
             Self::NoVersion { .. } => Some("write NAME:VERSION; upgrade plan shows the versions".to_owned()),

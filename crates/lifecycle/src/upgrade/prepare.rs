@@ -1,18 +1,14 @@
 //! Everything that can go wrong before anything is stopped: versions, contracts, variables, and what the server would
 //! say to the new objects.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 use capstan_api::{
     names::{CERT_MANAGER, label},
     provider::ProviderType,
 };
-use futures::{
-    StreamExt, TryStreamExt,
-    future::{join_all, try_join_all},
-    stream,
-};
-use kube::Api;
+use futures::future::{join_all, try_join_all};
+use kube::{Api, api::DynamicObject, core::ObjectMeta};
 use serde_json::Value;
 
 use super::{
@@ -33,9 +29,6 @@ use crate::{
     release::{Prepared, ReleaseError, Releases, Wanted},
     sweep::{self, Component},
 };
-
-/// How many definitions are looked at at a time.
-const AT_ONCE: usize = 16;
 
 /// What is wanted.
 #[derive(Clone, Copy, Debug)]
@@ -85,6 +78,8 @@ pub struct Step {
     pub leftovers: Leftovers,
     /// Objects that have to be made anew, since a field cannot be changed.
     pub replaced: Vec<ObjectRef>,
+    /// Objects that are as they should be.
+    pub unchanged: HashSet<ObjectRef>,
     /// Kinds whose objects have to be written anew first.
     pub migrations: Vec<Migration>,
     /// What the server could not be asked.
@@ -311,13 +306,12 @@ fn has_prefix(installed: &[Component], provider: &Installed) -> bool {
 
 /// What a provider speaks that stays as it is.
 async fn speaker(releases: &Releases<'_>, provider: &Installed) -> Speaker {
-    let contract = match outlook::contract_of(releases, provider).await {
-        Ok(contract) => Some(contract),
+    let contract = if let Ok(contract) = outlook::contract_of(releases, provider).await {
+        Some(contract)
+    } else {
         // Another release may tell.
-        Err(_) => {
-            let prospects = look(releases, std::slice::from_ref(provider)).await;
-            prospects.into_iter().find_map(|it| it.outlook.ok()?.contract)
-        }
+        let prospects = look(releases, std::slice::from_ref(provider)).await;
+        prospects.into_iter().find_map(|it| it.outlook.ok()?.contract)
     };
     Speaker { provider: provider.clone(), version: provider.version.clone(), contract }
 }
@@ -377,54 +371,66 @@ async fn step(
     let objects = release.components.objects();
     let leftovers = prune::find(cluster, installed, &label, objects).await?;
     let own: Vec<Component> = installed.iter().filter(|it| it.provider() == Some(&label)).cloned().collect();
-    let live = live_definitions(cluster, &own).await?;
-    let (mut migrations, mut tried) = (Vec::new(), Vec::with_capacity(objects.len()));
-    for object in objects {
+    let mut trials = dry_run::try_all(cluster, objects).await?;
+    let mut migrations = Vec::new();
+    for (object, trial) in objects.iter().zip(&mut trials) {
         let id = ObjectRef::of(object);
-        let live = live.get(&id.name).filter(|_| prune::is_definition(&id));
-        let Some(live) = live else {
-            tried.push(object.clone());
+        if !matches!(trial.outcome, Outcome::Refused(_)) || !prune::is_definition(&id) {
             continue;
-        };
-        let migration = Migration::needed(live, object).map_err(|stored| UpgradeError::NoCommonVersion {
+        }
+        // It may stand in the way that objects are stored in a version that is to go.
+        let Some(live) = live_definition(cluster, &id).await? else { continue };
+        let migration = Migration::needed(&live, object).map_err(|stored| UpgradeError::NoCommonVersion {
             label: label.clone(),
             version: version.clone(),
             kind: id.name.clone(),
             stored,
         })?;
-        migrations.extend(migration);
-        tried.push(storage::to_be_tried(live, object));
+        if let Some(migration) = migration {
+            let again = dry_run::try_all(cluster, &[storage::to_be_tried(&live, object)]).await?;
+            *trial = again.into_iter().next().unwrap_or_else(|| trial.clone());
+            migrations.push(migration);
+        }
     }
-    let trials = dry_run::try_all(cluster, &tried).await?;
     let replaced = judge(&trials).map_err(|refusals| UpgradeError::Refused {
         label: label.clone(),
         version: version.clone(),
         refusals,
     })?;
+    let unchanged = unchanged(&trials, &own);
     let notes = trials.into_iter().filter_map(|it| it.note).collect();
-    Ok(Step { from: provider, to: release, installed: own, leftovers, replaced, migrations, notes })
+    Ok(Step {
+        from: provider,
+        to: release,
+        installed: own,
+        leftovers,
+        replaced,
+        unchanged,
+        migrations,
+        notes,
+    })
 }
 
-/// The definitions of a provider as they are, by name.
-async fn live_definitions(
-    cluster: &ManagementCluster,
-    installed: &[Component],
-) -> Result<BTreeMap<String, Value>, UpgradeError> {
-    let api: Api<kube::api::DynamicObject> = Api::all_with(cluster.client().clone(), &storage::definitions());
-    let names = installed.iter().filter(|it| prune::is_definition(&it.id)).map(|it| it.id.name.clone());
-    let gets = names.map(|name| {
-        let api = &api;
-        async move {
-            let found = api.get_opt(&name).await;
-            let found = found
-                .map_err(|error| cluster.failed(format!("look at CustomResourceDefinition {name}"), error))?;
-            let found = found.map(serde_json::to_value).transpose();
-            let found = found
-                .map_err(|error| cluster.failed(format!("read {name}"), kube::Error::SerdeError(error)))?;
-            Ok::<_, UpgradeError>((name, found.unwrap_or_default()))
-        }
-    });
-    stream::iter(gets).buffer_unordered(AT_ONCE).try_collect().await
+/// A definition as it is.
+async fn live_definition(cluster: &ManagementCluster, id: &ObjectRef) -> Result<Option<Value>, ServerError> {
+    let api: Api<DynamicObject> = Api::all_with(cluster.client().clone(), &storage::definitions());
+    let found = api.get_opt(&id.name).await;
+    let found = found.map_err(|error| cluster.failed(format!("look at {id}"), error))?;
+    let found = found.map(serde_json::to_value).transpose();
+    found.map_err(|error| cluster.failed(format!("read {id}"), kube::Error::SerdeError(error)))
+}
+
+/// What need not be written, since the server says that it would change nothing. Only kinds whose changes are counted
+/// are looked at, and of those only what nobody scales or stops meanwhile.
+fn unchanged(trials: &[Trial], installed: &[Component]) -> HashSet<ObjectRef> {
+    let is_same = |trial: &&Trial| {
+        let Outcome::Stored(stored) = &trial.outcome else { return false };
+        let Some(component) = installed.iter().find(|it| it.id == trial.object) else { return false };
+        let metadata: Option<ObjectMeta> = serde_json::from_value(stored["metadata"].clone()).ok();
+        let is_counted = component.metadata.generation.is_some() && trial.object.kind != "Deployment";
+        is_counted && metadata.as_ref() == Some(&component.metadata)
+    };
+    trials.iter().filter(is_same).map(|it| it.object.clone()).collect()
 }
 
 /// The objects that have to be made anew, or those that the server would refuse for another reason.
@@ -471,6 +477,29 @@ mod tests {
         };
         let refusal = Refusal { object: object.clone(), reason: reason.to_owned() };
         Trial { object, outcome: Outcome::Refused(refusal), note: None }
+    }
+
+    #[test]
+    fn what_the_server_would_leave_as_it_is_need_not_be_written() {
+        let metadata = |generation: Option<i64>, label: &str| serde_json::json!({"name": "it", "generation": generation, "labels": {"a": label}});
+        let case = |kind: &str, live: Value, stored: Value| {
+            let resource =
+                kube::discovery::ApiResource::from_gvk(&kube::core::GroupVersionKind::gvk("", "v1", kind));
+            let object = refused(kind, "").object;
+            let component = Component {
+                kind: Kind { resource, is_namespaced: false, is_managed: true, is_preferred: true },
+                id: object.clone(),
+                metadata: serde_json::from_value(live).unwrap(),
+            };
+            let outcome = Outcome::Stored(Box::new(serde_json::json!({"metadata": stored})));
+            !unchanged(&[Trial { object, outcome, note: None }], &[component]).is_empty()
+        };
+        let one = || metadata(Some(1), "b");
+        assert!(case("CustomResourceDefinition", one(), one()));
+        assert!(!case("CustomResourceDefinition", one(), metadata(Some(2), "b")));
+        assert!(!case("CustomResourceDefinition", one(), metadata(Some(1), "c")));
+        assert!(!case("Deployment", one(), one()), "it is stopped meanwhile");
+        assert!(!case("ConfigMap", metadata(None, "b"), metadata(None, "b")), "its changes are not counted");
     }
 
     #[test]

@@ -38,15 +38,12 @@ pub(super) fn core_of(providers: &[Installed]) -> Result<&Installed, UpgradeErro
     if providers.is_empty() {
         return Err(UpgradeError::NothingInstalled);
     }
-    let mut cores = providers.iter().filter(|it| it.kind == ProviderType::Core);
-    match (cores.next(), cores.next()) {
-        (Some(core), None) => Ok(core),
-        _ => {
-            let cores = providers.iter().filter(|it| it.kind == ProviderType::Core);
-            let found = cores.map(|it| format!("{}/{}", it.namespace, it.label())).collect();
-            Err(UpgradeError::Cores { found })
-        }
+    let cores: Vec<&Installed> = providers.iter().filter(|it| it.kind == ProviderType::Core).collect();
+    if let [core] = cores.as_slice() {
+        return Ok(core);
     }
+    let found = cores.iter().map(|it| format!("{}/{}", it.namespace, it.label())).collect();
+    Err(UpgradeError::Cores { found })
 }
 
 /// No provider is there twice.
@@ -167,7 +164,6 @@ pub(super) fn check_contracts(
             version: left.version.clone(),
             contract: left.contract.clone(),
             core: core.to_owned(),
-            flag: format!("--{} {}:VERSION", left.provider.kind.prefix(), left.provider.name),
         }),
     }
 }
@@ -281,11 +277,14 @@ mod tests {
             let message = core_of(&providers).unwrap_err().to_string();
             assert!(message.contains(expected), "{message}");
         }
-        assert!(check_instances(&[aws.clone()]).is_ok());
+        assert!(check_instances(std::slice::from_ref(&aws)).is_ok());
         let other = Installed { namespace: "other".to_owned(), ..aws.clone() };
         let message = check_instances(&[aws, other]).unwrap_err().to_string();
         assert!(message.contains("infrastructure-aws-system and other"), "{message}");
     }
+
+    /// Core's contract, before and after; the others' contracts; which of them are upgraded; who is to blame.
+    type Case<'a> = ((&'a str, &'a str), Option<&'a str>, Option<&'a str>, Option<&'a str>);
 
     #[test]
     fn everybody_understands_everybody_afterwards() {
@@ -294,8 +293,6 @@ mod tests {
             version: "v1.0.0".to_owned(),
             contract: contract.map(str::to_owned),
         };
-        /// Core's contract, before and after; the others' contracts; which of them are upgraded; who is to blame.
-        type Case<'a> = ((&'a str, &'a str), Option<&'a str>, Option<&'a str>, Option<&'a str>);
         let cases: [Case<'_>; 7] = [
             (("v1beta1", "v1beta2"), Some("v1beta2"), Some("v1beta1"), None),
             (("v1beta1", "v1beta2"), Some("v1beta1"), Some("v1beta2"), None),

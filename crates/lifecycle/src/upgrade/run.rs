@@ -3,6 +3,7 @@
 use std::{collections::HashSet, time::Duration};
 
 use kube::api::DeleteParams;
+use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use super::{
@@ -16,7 +17,7 @@ use crate::{
 };
 
 /// How long an object may take to go that has to be made anew.
-const GONE_LIMIT: Duration = Duration::from_secs(60);
+const GONE_LIMIT: Duration = Duration::from_mins(1);
 const FIRST_DELAY: Duration = Duration::from_millis(50);
 const LONGEST_DELAY: Duration = Duration::from_secs(1);
 
@@ -136,7 +137,11 @@ impl Step {
         for object in &self.replaced {
             self.remove(cluster, object).await?;
         }
-        apply::apply(cluster, objects, &|event| tell(Event::Applied(event))).await?;
+        let mut kinds = cluster.kinds().await?.clone();
+        kinds.learn_all(objects);
+        let to_write: Vec<&Value> =
+            objects.iter().filter(|it| !self.unchanged.contains(&ObjectRef::of(it))).collect();
+        apply::apply_known(cluster, &kinds, &to_write, &|event| tell(Event::Applied(event))).await?;
         scale::start(cluster, &self.label(), &scale::with_replicas(objects)).await?;
         tell(Event::Pruning(self));
         prune::delete(cluster, &self.leftovers.gone).await?;
@@ -165,7 +170,7 @@ impl Step {
             let Some(found) = found else { return Ok(()) };
             if start.elapsed() > GONE_LIMIT {
                 return Err(UpgradeError::StillThere {
-                    object: object.clone(),
+                    object: Box::new(object.clone()),
                     seconds: GONE_LIMIT.as_secs(),
                     finalizers: found.metadata.finalizers.unwrap_or_default(),
                 });

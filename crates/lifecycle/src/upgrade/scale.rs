@@ -22,7 +22,7 @@ const AT_ONCE: usize = 16;
 /// How often a Deployment may change under our hands.
 const MOST_TRIES: usize = 5;
 /// How long Pods may take to end.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 const FIRST_DELAY: Duration = Duration::from_millis(50);
 const LONGEST_DELAY: Duration = Duration::from_secs(1);
 
@@ -92,7 +92,7 @@ async fn stop_one(
             return Ok(());
         }
         if start.elapsed() > LIMIT {
-            let deployment = id(kind, &deployment);
+            let deployment = Box::new(id(kind, &deployment));
             return Err(UpgradeError::StillRunning { deployment, seconds: LIMIT.as_secs(), left });
         }
         sleep(delay).await;
@@ -119,7 +119,9 @@ async fn change(
     let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
     let id = id(kind, &deployment);
     for tries in 1.. {
-        let Some(patch) = patch(&decide(&deployment), deployment.resource_version()) else { break };
+        let Some(patch) = patch(&decide(&deployment), deployment.metadata.resource_version.as_deref()) else {
+            break;
+        };
         match api.patch(&name, &params, &Patch::Merge(patch)).await {
             Ok(changed) => return Ok(Some(changed)),
             Err(error) if error::is_not_found(&error) => return Ok(None),
@@ -153,7 +155,7 @@ fn to_start(deployment: &DynamicObject, is_named: bool) -> Change {
     }
 }
 
-fn patch(change: &Change, resource_version: Option<String>) -> Option<Value> {
+fn patch(change: &Change, resource_version: Option<&str>) -> Option<Value> {
     let (replicas, annotation) = match change {
         Change::None => return None,
         Change::Stop(count) => (Some(0), json!(count.to_string())),

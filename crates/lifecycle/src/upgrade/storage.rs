@@ -234,6 +234,8 @@ mod tests {
         json!({"spec": {"versions": versions.collect::<Vec<_>>()}, "status": {"storedVersions": stored}})
     }
 
+    type Texts = &'static [&'static str];
+
     #[test]
     fn objects_are_written_anew_before_a_version_is_dropped_that_they_may_be_stored_in() {
         let migrate = |stored: &str, dropped: &[&str]| Verdict::Migrate {
@@ -241,7 +243,6 @@ mod tests {
             dropped: dropped.iter().map(|it| (*it).to_owned()).collect(),
         };
         let lost = |stored: &str| Verdict::Lost { stored: stored.to_owned() };
-        type Texts = &'static [&'static str];
         let cases: [(Texts, Texts, Texts, Verdict); 6] = [
             (&["v1alpha1", "v1beta1"], &["v1beta1"], &["v1beta1"], Verdict::Fine),
             (

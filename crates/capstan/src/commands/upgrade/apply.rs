@@ -103,7 +103,6 @@ fn tell_progress(event: &Event<'_>, printer: Printer) {
         Event::CertManagerWaiting { reason } if printer.is_interactive() => {
             printer.progress(&format!("waiting for cert-manager: {reason}"));
         }
-        Event::CertManagerWaiting { .. } => {}
         Event::CertManagerWorks(step) => {
             printer.progress_done();
             printer.done(&format!("cert-manager is at {}", step.manifest.version));
@@ -125,7 +124,7 @@ fn tell_progress(event: &Event<'_>, printer: Printer) {
         Event::Applied(apply::Event::Retrying { reason, .. }) => {
             printer.warn(&format!("{reason}; trying again"));
         }
-        Event::Applied(_) => {}
+        Event::Applied(_) | Event::CertManagerWaiting { .. } => {}
         Event::Pruning(step) => {
             let leftovers = &step.leftovers;
             if !leftovers.gone.is_empty() {
@@ -144,7 +143,7 @@ fn tell_progress(event: &Event<'_>, printer: Printer) {
         }
         Event::Upgraded(step) => printer.done(&format!("{} is at {}", step.label(), step.to.version)),
         Event::Restored(step) => {
-            printer.step(&format!("{}: its controllers were started again", step.label()))
+            printer.step(&format!("{}: its controllers were started again", step.label()));
         }
     }
 }
