@@ -84,7 +84,7 @@ impl Estate {
             .output()
             .unwrap();
         let (out, err) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8_lossy(&output.stderr));
-        assert!(output.status.success(), "{program:?} {arguments:?}: {out}{err}");
+        assert!(output.status.success(), "{} {arguments:?}: {out}{err}", program.display());
         out
     }
 

@@ -1,5 +1,5 @@
 //! The life of a management cluster, told through the binary on control planes of its own: init, upgrade, delete.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a panic is how a test fails")]
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a panic is how a test fails")]
 
 mod delete;
 mod estate;

@@ -1,6 +1,6 @@
 //! For every rule there is a provider that breaks it, and only the rules that it breaks are reported.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use capstan_api::contract::ContractVersion;
 use capstan_conformance::{
@@ -162,31 +162,47 @@ async fn only_the_rules_that_were_asked_for_are_reported() {
 const LIFECYCLE: &[&str] =
     &["G12", "G15", "G20", "IC2", "IC3", "IC4", "IC5", "IC6", "IC7", "IC9", "IC10", "IC14"];
 
+/// Longer than any step takes a provider that keeps to the contract, however busy the machine is.
+const PATIENT: Duration = Duration::from_secs(40);
+
+/// Puts one twin to the test.
+async fn judge(fault: Fault, expected: &[&str], full: bool, adjust: impl FnOnce(&mut Options)) -> Report {
+    let name = format!("twin-{}", format!("{fault:?}").to_lowercase());
+    let nature = Nature { fault: Some(fault), ..TWIN };
+    let spreading = SPREADING.iter().find(|(it, _)| *it == fault);
+    let only: Vec<_> = match spreading {
+        Some((_, id)) => vec![*id],
+        None if full => Vec::new(),
+        None => LIFECYCLE.iter().chain(expected).copied().collect(),
+    };
+    let only = only.into_iter().map(str::to_owned).collect();
+    report_on(&name, nature, |options| {
+        options.only = only;
+        adjust(options);
+    })
+    .await
+}
+
 /// Puts all twins to the test; `full` checks all rules on each of them.
 #[expect(clippy::print_stdout, reason = "the table of faults and rules is worth reading")]
 async fn judge_the_family(full: bool) {
     let began = std::time::Instant::now();
-    let judged = stream::iter(FAULTS).map(|(fault, expected)| async move {
-        let name = format!("twin-{}", format!("{fault:?}").to_lowercase());
-        let nature = Nature { fault: Some(*fault), ..TWIN };
-        let spreading = SPREADING.iter().find(|(it, _)| it == fault);
-        let only: Vec<_> = match spreading {
-            Some((_, id)) => vec![*id],
-            None if full => Vec::new(),
-            None => LIFECYCLE.iter().chain(*expected).copied().collect(),
-        };
-        let only = only.into_iter().map(str::to_owned).collect();
-        let report = report_on(&name, nature, |options| options.only = only).await;
-        (fault, expected, report)
-    });
+    let judged = stream::iter(FAULTS)
+        .map(async |(fault, expected)| (fault, expected, judge(*fault, expected, full, |_| {}).await));
     let judged: Vec<_> = judged.buffer_unordered(10).collect().await;
     let mut wrong = Vec::new();
     for (fault, expected, report) in &judged {
-        let found = broken(report);
-        println!("{fault:?} -> {found:?}");
-        if found != expected.iter().copied().collect() {
-            wrong.push(format!("{fault:?}: expected {expected:?}, found {found:?}\n{}", text(report)));
+        let expected_ids: BTreeSet<_> = expected.iter().copied().collect();
+        let mut found = broken(report);
+        if found != expected_ids {
+            // Ten at a time on a busy machine may be slower than the limit, which is no fault of the twin.
+            let alone = judge(**fault, expected, full, |it| it.timeout = PATIENT).await;
+            found = broken(&alone);
+            if found != expected_ids {
+                wrong.push(format!("{fault:?}: expected {expected:?}, found {found:?}\n{}", text(&alone)));
+            }
         }
+        println!("{fault:?} -> {found:?}");
     }
     println!("{} twins in {:?}", judged.len(), began.elapsed());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -415,8 +415,7 @@ pub(crate) mod tests {
     fn what_is_made_from_another_object_goes_with_it() {
         let mut slice = component("discovery.k8s.io/v1", "EndpointSlice", Some("n"), "s-1", LABEL);
         assert!(!goes_with_another(&slice));
-        slice.metadata.owner_references =
-            Some(vec![k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference::default()]);
+        slice.metadata.owner_references = Some(vec![OwnerReference::default()]);
         assert!(goes_with_another(&slice));
     }
 
