@@ -10,21 +10,18 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
+use capstan_api::names::label;
+use capstan_lifecycle::{ManagementCluster, sweep::sweep};
 use capstan_runtime::install::install_crds;
 use capstan_testkit::{Plane, requests};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{
-    Api, Client,
-    api::{DynamicObject, ListParams},
-    discovery::{Discovery, verbs},
-};
+use kube::Client;
 use serde_json::json;
 
 /// Rounds of each program, on a new control plane each; the median is told.
 const ROUNDS: usize = 3;
 /// Kinds of others that a grown management cluster has.
 const GROWN: usize = 300;
-const LABEL: &str = "clusterctl.cluster.x-k8s.io";
 
 /// What is done, in this order, by both programs.
 const STEPS: [(&str, &[&str]); 3] = [
@@ -171,15 +168,8 @@ async fn asked(client: &Client) -> u64 {
 
 /// How many objects carry clusterctl's label.
 async fn installed(client: &Client) -> anyhow::Result<usize> {
-    let discovery = Discovery::new(client.clone()).run_aggregated().await?;
-    let mut count = 0;
-    for (resource, can) in discovery.groups().flat_map(kube::discovery::ApiGroup::recommended_resources) {
-        if can.supports_operation(verbs::LIST) && can.supports_operation(verbs::DELETE) {
-            let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
-            count += api.list_metadata(&ListParams::default().labels(LABEL)).await?.items.len();
-        }
-    }
-    Ok(count)
+    let cluster = ManagementCluster::new(client.clone(), "the benchmark's server");
+    Ok(sweep(&cluster, label::CLUSTERCTL).await?.len())
 }
 
 fn kinds_of_others(count: usize) -> anyhow::Result<Vec<CustomResourceDefinition>> {

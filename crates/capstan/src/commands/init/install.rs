@@ -39,8 +39,8 @@ pub(super) async fn run(
     let session = Session::open(globals, printer).await?;
     let management = Management::open(&asked.kubeconfig).await?;
     let cluster = management.cluster();
-    upgrade::tell_unfinished(cluster, printer).await?;
     let mut plan = make_plan(args, asked, &session, cluster).await?;
+    upgrade::tell_unfinished(cluster, printer).await?;
     if args.dry_run {
         return show(args, asked.output, &mut plan, &session, cluster).await;
     }
