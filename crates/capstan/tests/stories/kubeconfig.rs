@@ -148,21 +148,23 @@ async fn an_authority_that_cannot_be_used_is_explained() {
     create_authority(&story, "c", Some("c"), ("garbage", "garbage")).await;
     let words = "no kubeconfig can be made from Secret c-ca: key tls.crt holds no certificate in PEM";
     let cluster = until_failed(&story, "c", words).await;
-    let told = async || {
-        let events = Api::<Event>::namespaced(story.client.clone(), &story.namespace);
-        let events = events.list(&ListParams::default()).await.unwrap();
-        events
-            .iter()
-            .filter(|it| it.reason.as_deref() == Some("KubeconfigNotMade"))
-            .cloned()
-            .collect::<Vec<_>>()
+    let events = Api::<Event>::namespaced(story.client.clone(), &story.namespace);
+    let is_told = |it: &Event| it.reason.as_deref() == Some("KubeconfigNotMade");
+    // Events come a moment after the condition.
+    let until_told = async |words: &str| {
+        let says = |it: &Event| is_told(it) && it.message.as_deref().is_some_and(|it| it.contains(words));
+        wait::until_any(&events, words, LIMIT, says).await;
     };
+    until_told(words).await;
     let (certificate, key) = story.plane.authority();
     change_authority(&story, "c", (&certificate, OTHER.1)).await;
-    until_failed(&story, "c", "does not belong to the certificate in tls.crt").await;
+    let words_of_key = "does not belong to the certificate in tls.crt";
+    until_failed(&story, "c", words_of_key).await;
+    until_told(words_of_key).await;
     change_authority(&story, "c", (&certificate, &key)).await;
     until_connected(&story, "c").await;
-    let events = told().await;
+    let events: Vec<_> =
+        events.list(&ListParams::default()).await.unwrap().into_iter().filter(is_told).collect();
     assert_eq!(events.len(), 2, "one for each trouble: {events:?}");
     assert_eq!(events[0].involved_object.uid, cluster.metadata.uid);
     assert!(events.iter().any(|it| it.message.as_deref() == Some(words)));
