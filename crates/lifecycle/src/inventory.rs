@@ -55,7 +55,11 @@ impl Inventory {
     /// Reads it; nothing is installed where the kind is not there.
     pub async fn read(cluster: &ManagementCluster) -> Result<Self, ServerError> {
         let mut inventory = Self::default();
-        for object in cluster.list(&kind(), None, "").await? {
+        let entries = cluster.list(&kind(), None, "").await.map_err(|error| ServerError {
+            doing: "list the providers that are installed".to_owned(),
+            ..error
+        })?;
+        for object in entries {
             let namespace = object.metadata.namespace.clone().unwrap_or_default();
             if let Some(it) = installed(&namespace, &object.data) {
                 inventory.providers.push(it);

@@ -281,8 +281,7 @@ async fn a_template_can_be_in_a_config_map() {
     let mut kubeconfig = Kubeconfig::read_from(desk.user.home.join("kubeconfig")).unwrap();
     kubeconfig.auth_infos[0].auth_info.as_mut().unwrap().impersonate = Some("nobody".to_owned());
     desk.user.write("nobody", &serde_json::to_string(&kubeconfig).unwrap());
-    let expected =
-        ["cannot read ConfigMap", "\n  because: configmaps \"broken\" is forbidden: User \"nobody\""];
+    let expected = ["cannot read ConfigMap", ": configmaps \"broken\" is forbidden: User \"nobody\""];
     desk.refused(&words, &["--kubeconfig", "nobody"], &expected);
     let desk = Desk { user: User::new(), ..desk };
     desk.refused(&words, &["-n", "ns"], &["no kubeconfig names one", "--kubeconfig"]);
