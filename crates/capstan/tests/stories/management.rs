@@ -334,7 +334,7 @@ fn a_server_that_cannot_be_reached_is_named() {
         (&["-i", "acme:v1.0.0"], "cannot look for ClusterClass mine/quick"),
         (&["--from-config-map", "t"], "cannot read ConfigMap mine/t"),
     ] {
-        refused(&user, &[&GENERATE[..], more].concat(), &[doing, place, "because:"]);
+        refused(&user, &[&GENERATE[..], more].concat(), &[doing, place, "Connection refused"]);
     }
     let path = user.path("kubeconfig");
     user.run(&["init", "list-images", "--kubeconfig", &path]).fails(&["cannot list the providers", place]);
