@@ -54,6 +54,13 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 
 const INTENDED: &[Intended] = &[
     Intended {
+        reason: "an address is listed without what may be a password or a signature",
+        cases: &[
+            ("repositories/query", Prints("https://example.com/a/ ")),
+            ("repositories/query-yaml", Prints("URL: https://example.com/a/\n")),
+        ],
+    },
+    Intended {
         reason: "JSON is YAML: its \\/ and its pairs of surrogates are read",
         cases: &[
             ("yaml/escaped-slash", Succeeds("a: x/y\n")),
