@@ -10,13 +10,11 @@ use capstan_testkit::{
 };
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client};
-use serde_json::json;
 use tokio::process::Command;
 
-use super::management::folder;
+use super::management::{configure_releases, folder};
 
 /// As compat/fetch-upstream.sh lays them out.
-const CERT_MANAGER: &str = "v1.18.2";
 const INIT: [&str; 5] = [
     "init",
     "--core=cluster-api:v1.14.2",
@@ -46,26 +44,7 @@ impl Site {
         let client = plane.client().await;
         let home = env::temp_dir().join(format!("capstan-compat-delete-{}", std::process::id()));
         fs::create_dir_all(&home).unwrap();
-        let upstream = folder("CAPSTAN_UPSTREAM_DIR");
-        let provider = |name: &str, kind: &str, label: &str, file: &str| {
-            let url =
-                upstream.join("releases").join(label).join("latest").join(format!("{file}-components.yaml"));
-            json!({"name": name, "type": kind, "url": url})
-        };
-        let config = json!({
-            "providers": [
-                provider("cluster-api", "CoreProvider", "cluster-api", "core"),
-                provider("kubeadm", "BootstrapProvider", "bootstrap-kubeadm", "bootstrap"),
-                provider("kubeadm", "ControlPlaneProvider", "control-plane-kubeadm", "control-plane"),
-                provider("gcp", "InfrastructureProvider", "infrastructure-gcp", "infrastructure"),
-            ],
-            "cert-manager": {
-                "url": upstream.join("cert-manager").join(CERT_MANAGER).join("cert-manager.yaml"),
-                "version": CERT_MANAGER,
-            },
-            "GCP_B64ENCODED_CREDENTIALS": "e30=",
-        });
-        fs::write(home.join("clusterctl.yaml"), config.to_string()).unwrap();
+        configure_releases(&home);
         Self { plane, client, home }
     }
 

@@ -10,18 +10,16 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, DynamicObject, ListParams, PostParams},
+    api::{DeleteParams, DynamicObject, ListParams},
     core::GroupVersionKind,
     discovery::ApiResource,
 };
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::management::folder;
+use crate::management::{configure_releases, create_when_served, folder};
 
 const INIT: &[&str] = &["init", "--infrastructure", "gcp"];
-/// As compat/fetch-upstream.sh lays it out.
-const CERT_MANAGER: &str = "v1.18.2";
 /// The definition of the inventory, which is written in our own words.
 const INVENTORY: &str = "CustomResourceDefinition /providers.clusterctl.cluster.x-k8s.io";
 
@@ -35,24 +33,7 @@ impl Operator {
     fn new(plane: &Plane, name: &str) -> Self {
         let home = env::temp_dir().join(format!("capstan-init-{}-{name}", std::process::id()));
         fs::create_dir_all(&home).unwrap();
-        let upstream = folder("CAPSTAN_UPSTREAM_DIR");
-        let provider = |name: &str, kind: &str, label: &str, file: &str| {
-            let url = upstream.join("releases").join(label).join("latest").join(file);
-            json!({"name": name, "type": kind, "url": url})
-        };
-        let config = json!({
-            "providers": [
-                provider("cluster-api", "CoreProvider", "cluster-api", "core-components.yaml"),
-                provider("kubeadm", "BootstrapProvider", "bootstrap-kubeadm", "bootstrap-components.yaml"),
-                provider("kubeadm", "ControlPlaneProvider", "control-plane-kubeadm", "control-plane-components.yaml"),
-                provider("gcp", "InfrastructureProvider", "infrastructure-gcp", "infrastructure-components.yaml"),
-            ],
-            "cert-manager": {
-                "url": upstream.join("cert-manager").join(CERT_MANAGER).join("cert-manager.yaml"),
-                "version": CERT_MANAGER,
-            },
-        });
-        fs::write(home.join("clusterctl.yaml"), config.to_string()).unwrap();
+        configure_releases(&home);
         Self { home, kubeconfig: plane.kubeconfig().clone() }
     }
 
@@ -76,7 +57,6 @@ impl Operator {
             .env("CLUSTERCTL_DISABLE_VERSIONCHECK", "true")
             .env("GOPROXY", "off")
             .env("NO_COLOR", "1")
-            .env("GCP_B64ENCODED_CREDENTIALS", "e30K")
             .kill_on_drop(true)
             .output();
         let run: Output = tokio::time::timeout(Duration::from_mins(3), run).await.expect("it ends").unwrap();
@@ -234,13 +214,7 @@ async fn upstream_goes_on(plane: &Plane, operator: &Operator) {
     let cluster = DynamicObject::new("one", &ApiResource::from_gvk(&gvk)).data(json!({"spec": {
         "infrastructureRef": {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "GCPCluster", "name": "one"},
     }}));
-    let created = async {
-        // Of webhooks that are gone a server hears by a watch.
-        while clusters.create(&PostParams::default(), &cluster).await.is_err() {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-    };
-    tokio::time::timeout(capstan_testkit::wait::LIMIT, created).await.expect("the Cluster is accepted");
+    create_when_served(&clusters, &cluster).await;
     let tree = operator.upstreams(&["describe", "cluster", "one"]).await;
     assert!(tree.contains("Cluster default/one"), "{tree}");
     clusters.delete("one", &DeleteParams::default()).await.unwrap();

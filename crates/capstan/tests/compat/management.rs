@@ -1,6 +1,12 @@
 //! A management cluster that upstream's clusterctl made, and the manager of our release on it.
 
-use std::{env, fs, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Stdio,
+    sync::Arc,
+    time::Duration,
+};
 
 use capstan_api::cluster::v1beta2::Cluster;
 use capstan_runtime::{
@@ -58,6 +64,30 @@ pub(crate) fn folder(name: &str) -> PathBuf {
     let value = env::var_os(name);
     assert!(value.is_some(), "{name} is not set: run this by `make test-compat`");
     value.unwrap_or_default().into()
+}
+
+/// Writes a configuration with upstream's releases of core, the kubeadm providers and gcp.
+pub(crate) fn configure_releases(home: &Path) {
+    let upstream = folder("CAPSTAN_UPSTREAM_DIR");
+    let provider = |name: &str, kind: &str, label: &str, prefix: &str| {
+        let file = format!("{prefix}-components.yaml");
+        let url = upstream.join("releases").join(label).join("latest").join(file);
+        json!({"name": name, "type": kind, "url": url})
+    };
+    let config = json!({
+        "providers": [
+            provider("cluster-api", "CoreProvider", "cluster-api", "core"),
+            provider("kubeadm", "BootstrapProvider", "bootstrap-kubeadm", "bootstrap"),
+            provider("kubeadm", "ControlPlaneProvider", "control-plane-kubeadm", "control-plane"),
+            provider("gcp", "InfrastructureProvider", "infrastructure-gcp", "infrastructure"),
+        ],
+        "cert-manager": {
+            "url": upstream.join("cert-manager").join(CERT_MANAGER).join("cert-manager.yaml"),
+            "version": CERT_MANAGER,
+        },
+        "GCP_B64ENCODED_CREDENTIALS": "e30=",
+    });
+    fs::write(home.join("clusterctl.yaml"), config.to_string()).unwrap();
 }
 
 /// The components of one of upstream's providers; `kind` is as in `bootstrap` or `control-plane`.

@@ -19,12 +19,10 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::management::folder;
+use crate::management::{configure_releases, folder};
 
 const FIRST: &str = "v1.9.0";
 const LAST: &str = "v1.14.2";
-/// As compat/fetch-upstream.sh lays it out.
-const CERT_MANAGER: &str = "v1.18.2";
 const LABEL: &str = "clusterctl.cluster.x-k8s.io";
 
 /// A management cluster with upstream's releases, and both programs to work on it.
@@ -40,24 +38,7 @@ impl Estate {
         let client = plane.client().await;
         let home = env::temp_dir().join(format!("capstan-upgrade-{}-{name}", std::process::id()));
         fs::create_dir_all(&home).unwrap();
-        let upstream = folder("CAPSTAN_UPSTREAM_DIR");
-        let provider = |name: &str, kind: &str, label: &str, file: &str| {
-            let url =
-                upstream.join("releases").join(label).join("latest").join(format!("{file}-components.yaml"));
-            json!({"name": name, "type": kind, "url": url})
-        };
-        let config = json!({
-            "providers": [
-                provider("cluster-api", "CoreProvider", "cluster-api", "core"),
-                provider("kubeadm", "BootstrapProvider", "bootstrap-kubeadm", "bootstrap"),
-                provider("kubeadm", "ControlPlaneProvider", "control-plane-kubeadm", "control-plane"),
-            ],
-            "cert-manager": {
-                "url": upstream.join("cert-manager").join(CERT_MANAGER).join("cert-manager.yaml"),
-                "version": CERT_MANAGER,
-            },
-        });
-        fs::write(home.join("clusterctl.yaml"), config.to_string()).unwrap();
+        configure_releases(&home);
         Self { plane, client, home }
     }
 

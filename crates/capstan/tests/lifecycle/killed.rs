@@ -1,23 +1,19 @@
 //! Commands that are killed at any of their requests that change something: the same command once more ends where it
 //! would have ended.
 
-use std::{
-    collections::BTreeMap,
-    process::Stdio,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, process::Stdio};
 
 use capstan_api::names::label::CLUSTERCTL as LABEL;
 use capstan_testkit::{
     gate::{Gate, Passed},
-    wait::LIMIT,
+    wait::{self, LIMIT},
 };
 use k8s_openapi::{
     api::core::v1::Namespace, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{
     Api,
-    api::{DeleteParams, ListParams, PostParams},
+    api::{DeleteParams, PostParams},
 };
 use serde_json::Value;
 
@@ -154,11 +150,8 @@ impl Estate {
         }
         // The server empties kinds before they go.
         let definitions: Api<CustomResourceDefinition> = Api::all(self.client.clone());
-        let labelled = ListParams::default().labels(LABEL);
-        let deadline = Instant::now() + LIMIT;
-        while !definitions.list_metadata(&labelled).await.unwrap().items.is_empty() {
-            assert!(Instant::now() < deadline, "kinds that do not go");
-            tokio::time::sleep(Duration::from_millis(20)).await;
+        for component in found.iter().filter(|it| it.id.kind == "CustomResourceDefinition") {
+            wait::until_gone(&definitions, &component.id.name, LIMIT).await;
         }
     }
 }
