@@ -15,11 +15,20 @@ use capstan_lifecycle::{ManagementCluster, sweep::sweep};
 use capstan_runtime::install::install_crds;
 use capstan_testkit::{Plane, requests};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::Client;
+use kube::{
+    Api, Client, ResourceExt,
+    api::ListParams,
+    runtime::{conditions, wait::await_condition},
+};
 use serde_json::json;
+use tokio::time::{sleep, timeout};
 
 /// Rounds of each program, on a new control plane each; the median is told.
 const ROUNDS: usize = 3;
+/// How long a server may go on with itself after it has started, or has got new kinds.
+const REST: Duration = Duration::from_secs(3);
+/// How long a server may take to make new kinds known.
+const SETTLE_LIMIT: Duration = Duration::from_mins(1);
 /// Kinds of others that a grown management cluster has.
 const GROWN: usize = 300;
 
@@ -145,6 +154,7 @@ async fn round(program: &Path, config: &Path, home: &Path, others: usize) -> any
     install_crds(&client, &kinds_of_others(others)?, "bench").await?;
     let mut runs = Vec::new();
     for (_, arguments) in STEPS {
+        settle(&client).await?;
         let (before, asked) = (installed(&client).await?, asked(&client).await);
         let mut command = Command::new(program);
         command.args(arguments).arg("--config").arg(config).arg("--kubeconfig").arg(plane.kubeconfig());
@@ -159,6 +169,19 @@ async fn round(program: &Path, config: &Path, home: &Path, others: usize) -> any
         runs.push(Run { took, requests, objects: before.max(installed(&client).await?) });
     }
     Ok(runs)
+}
+
+/// Waits until the server has made all kinds known that the step before brought, and has come to rest: no step is
+/// charged with another's work.
+async fn settle(client: &Client) -> anyhow::Result<()> {
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    for definition in definitions.list_metadata(&ListParams::default()).await? {
+        let name = definition.name_any();
+        let settled = await_condition(definitions.clone(), &name, conditions::is_crd_established());
+        timeout(SETTLE_LIMIT, settled).await.context("the server has not settled")??;
+    }
+    sleep(REST).await;
+    Ok(())
 }
 
 /// How many requests the server has answered.

@@ -145,7 +145,13 @@ pub async fn apply_known(
 ) -> Result<(), ApplyError> {
     write(cluster, kinds, objects, tell).await?;
     // The server makes them known while everything else is written.
-    served::wait(cluster, &definitions(objects)).await
+    served::wait(cluster, definitions(objects)).await
+}
+
+/// How objects are applied. Our JSON names no field twice, and a field that the server does not know is refused in any
+/// case: there is nothing left for it to read a second time.
+pub(crate) fn params() -> PatchParams {
+    PatchParams::apply(FIELD_MANAGER).force().validation_ignore()
 }
 
 /// The same without waiting for kinds that nothing is written of.
@@ -171,8 +177,8 @@ pub(crate) async fn write(
             Ok::<_, ApplyError>(())
         });
         stream::iter(applied).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
-        if wave == Wave::Definitions && are_used(&members, objects) {
-            served::wait(cluster, &members).await?;
+        if wave == Wave::Definitions {
+            served::wait(cluster, used(&members, objects)).await?;
         }
     }
     Ok(())
@@ -183,11 +189,14 @@ pub(crate) fn definitions<'a>(objects: &[&'a Value]) -> Vec<&'a Value> {
     objects.iter().copied().filter(|it| Wave::of(it) == Wave::Definitions).collect()
 }
 
-/// Whether objects are of kinds that are defined beside them.
-fn are_used(definitions: &[&Value], objects: &[&Value]) -> bool {
-    let mut defined = Kinds::default();
-    defined.learn_all(definitions.iter().copied());
-    objects.iter().any(|it| defined.of(it).is_some())
+/// Those of the definitions that some of the objects are of.
+pub(crate) fn used<'a>(definitions: &[&'a Value], objects: &[&Value]) -> Vec<&'a Value> {
+    let is_used = |definition: &&Value| {
+        let mut defined = Kinds::default();
+        defined.learn(definition);
+        objects.iter().any(|it| defined.of(it).is_some())
+    };
+    definitions.iter().copied().filter(is_used).collect()
 }
 
 fn kind_of<'a>(kinds: &'a Kinds, object: &Value) -> Result<&'a Kind, ApplyError> {
@@ -203,7 +212,7 @@ pub(crate) async fn put(
 ) -> Result<DynamicObject, ServerError> {
     let id = ObjectRef::of(object);
     let api = cluster.objects(kind, id.namespace.as_deref());
-    let params = PatchParams::apply(FIELD_MANAGER).force();
+    let params = params();
     let start = Instant::now();
     let mut delay = FIRST_DELAY;
     loop {

@@ -16,7 +16,11 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use crate::{Kind, Kinds, ManagementCluster, ObjectRef, ServerError, apply::Wave, error};
+use crate::{
+    Kind, Kinds, ManagementCluster, ObjectRef, ServerError,
+    apply::{self, Wave},
+    error,
+};
 
 /// How many requests are under way at a time.
 const AT_ONCE: usize = 16;
@@ -127,10 +131,16 @@ impl<'a> Ground<'a> {
             let reason = format!("namespace {namespace} is neither on the server nor among the objects");
             return Ok(refused(&id, reason));
         }
-        let answer = match homeless {
+        let mut answer = match homeless {
+            Some(_) => self.ask(&id, || self.create(kind, &id, object, Some(STAND_IN))).await?,
+            None if self.is_new_definition(object) => {
+                self.ask(&id, || self.create(kind, &id, object, None)).await?
+            }
             None => self.ask(&id, || self.apply(kind, &id, object)).await?,
-            Some(_) => self.ask(&id, || self.create_elsewhere(kind, &id, object)).await?,
         };
+        if answer == Answer::Fine && homeless.is_none() {
+            answer = self.ask(&id, || self.apply(kind, &id, object)).await?;
+        }
         Ok(match answer {
             Answer::Stored(stored) => Trial { object: id, outcome: Outcome::Stored(stored), note: None },
             Answer::Fine => unknown(&id, None),
@@ -144,27 +154,39 @@ impl<'a> Ground<'a> {
     }
 
     async fn apply(&self, kind: &Kind, id: &ObjectRef, object: &Value) -> Result<Value, kube::Error> {
-        let params = PatchParams { dry_run: true, ..PatchParams::apply(FIELD_MANAGER).force() };
+        let params = PatchParams { dry_run: true, ..apply::params() };
         let api = self.cluster.objects(kind, id.namespace.as_deref());
         let stored = api.patch(&id.name, &params, &Patch::Apply(object)).await?;
         serde_json::to_value(stored).map_err(kube::Error::SerdeError)
     }
 
-    /// Creates the object where there is a namespace. Another object of its name there is no harm: the server looks at
-    /// everything else first.
-    async fn create_elsewhere(
+    /// Whether nobody serves what a definition defines. Definitions are the largest objects that there are, and it
+    /// takes a server half the time to create one as to apply it.
+    fn is_new_definition(&self, object: &Value) -> bool {
+        Wave::of(object) == Wave::Definitions
+            && self.kinds.any_version(text(object, "/spec/group"), text(object, "/spec/names/kind")).is_none()
+    }
+
+    /// Creates the object, in another namespace if its own is not there. An object of its name there is no harm: the
+    /// server looks at everything else first.
+    async fn create(
         &self,
         kind: &Kind,
         id: &ObjectRef,
         object: &Value,
+        elsewhere: Option<&str>,
     ) -> Result<Value, kube::Error> {
-        let mut moved = object.clone();
-        if let Some(metadata) = moved.get_mut("metadata").and_then(Value::as_object_mut) {
-            metadata.insert("namespace".to_owned(), STAND_IN.into());
-        }
         let params = PostParams { dry_run: true, field_manager: Some(FIELD_MANAGER.to_owned()) };
-        let url = self.cluster.objects(kind, Some(STAND_IN)).resource_url().to_owned();
-        let data = serde_json::to_vec(&moved).map_err(kube::Error::SerdeError)?;
+        let url = self.cluster.objects(kind, elsewhere).resource_url().to_owned();
+        let data = match elsewhere {
+            None => serde_json::to_vec(object),
+            Some(namespace) => {
+                let mut moved = object.clone();
+                moved["metadata"]["namespace"] = namespace.into();
+                serde_json::to_vec(&moved)
+            }
+        };
+        let data = data.map_err(kube::Error::SerdeError)?;
         let mut request = Request::new(url).create(&params, data).map_err(kube::Error::BuildRequest)?;
         // Fields that nobody knows are refused when they are applied, but forgiven when an object is created.
         let strict = format!("{}&fieldValidation=Strict", request.uri());

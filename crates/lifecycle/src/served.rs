@@ -17,14 +17,14 @@ pub(crate) const LIMIT: Duration = Duration::from_mins(1);
 /// After that long it is asked why it is not.
 const DOUBT: Duration = Duration::from_secs(2);
 const FIRST_DELAY: Duration = Duration::from_millis(20);
-const LONGEST_DELAY: Duration = Duration::from_millis(500);
+const LONGEST_DELAY: Duration = Duration::from_millis(100);
 
 /// Plural names by group and version.
 type Awaited<'a> = BTreeMap<String, Vec<(&'a str, &'a Value)>>;
 
 /// Waits until all versions are served that definitions say are.
-pub(crate) async fn wait(cluster: &ManagementCluster, definitions: &[&Value]) -> Result<(), ApplyError> {
-    let mut awaited = versions(definitions);
+pub(crate) async fn wait(cluster: &ManagementCluster, definitions: Vec<&Value>) -> Result<(), ApplyError> {
+    let mut awaited = versions(&definitions);
     let start = Instant::now();
     let mut delay = FIRST_DELAY;
     loop {

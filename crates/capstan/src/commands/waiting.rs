@@ -53,6 +53,10 @@ fn end(result: Result<(), WaitError>, progress: &Progress, printer: Printer) -> 
     match result {
         Ok(()) => printer.done("all providers run"),
         Err(WaitError::Server(error)) => return Err(error.into()),
+        Err(WaitError::Kind(error)) => {
+            let told = CommandError::plain(format!("{error}; everything is installed"));
+            return Err(told.hint_if(error.hint()));
+        }
         Err(error) => {
             let mut told = CommandError::plain(format!("{error}; everything is installed")).hint(
                 "once the reasons are gone they come up by themselves; --wait-provider-timeout waits longer",

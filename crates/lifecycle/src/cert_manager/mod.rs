@@ -14,6 +14,7 @@ use capstan_repository::CertManager;
 use kube::{core::GroupVersionKind, discovery::ApiResource};
 
 pub use manifest::Manifest;
+pub(crate) use plan::plan_among;
 pub use plan::{Plan, plan};
 pub use upgrade::upgrade;
 

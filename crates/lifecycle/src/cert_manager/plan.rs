@@ -38,7 +38,25 @@ pub enum Plan {
 
 /// Compares what is installed with what is wanted.
 pub async fn plan(cluster: &ManagementCluster, wanted: &Manifest) -> Result<Plan, ServerError> {
-    let found = components(cluster).await?;
+    plan_with(cluster, wanted, components(cluster).await?).await
+}
+
+/// The same where it is known what is installed, whatever else is.
+pub(crate) async fn plan_among(
+    cluster: &ManagementCluster,
+    wanted: &Manifest,
+    installed: &[Component],
+) -> Result<Plan, ServerError> {
+    let is_part =
+        |it: &&Component| it.label(label::CLUSTERCTL_CORE) == Some(CERT_MANAGER) && is_component(it);
+    plan_with(cluster, wanted, installed.iter().filter(is_part).cloned().collect()).await
+}
+
+async fn plan_with(
+    cluster: &ManagementCluster,
+    wanted: &Manifest,
+    found: Vec<Component>,
+) -> Result<Plan, ServerError> {
     if found.is_empty() {
         let is_there = cluster.kinds().await?.any_version(GROUP, "Certificate").is_some();
         return Ok(if is_there { Plan::External } else { Plan::Absent });
@@ -50,8 +68,13 @@ pub async fn plan(cluster: &ManagementCluster, wanted: &Manifest) -> Result<Plan
 /// What clusterctl or we installed of cert-manager, without what servers make of it.
 pub(super) async fn components(cluster: &ManagementCluster) -> Result<Vec<Component>, ServerError> {
     let mut found = sweep::sweep_kinds(cluster, &selector(), is_part_of_kubernetes).await?;
-    found.retain(|it| !matches!(it.id.kind.as_str(), "Endpoints" | "EndpointSlice"));
+    found.retain(is_component);
     Ok(found)
+}
+
+/// Whether an object is of a manifest, and not made by the server.
+fn is_component(it: &Component) -> bool {
+    is_part_of_kubernetes(&it.kind) && !matches!(it.id.kind.as_str(), "Endpoints" | "EndpointSlice")
 }
 
 /// The selector of everything that belongs to it.

@@ -2,28 +2,35 @@
 
 use std::time::Duration;
 
-use kube::{api::PostParams, core::GroupVersionKind, discovery::ApiResource};
+use kube::{
+    api::{Patch, PatchParams},
+    core::GroupVersionKind,
+    discovery::ApiResource,
+};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::{CertManagerError, GROUP};
-use crate::{Kind, ManagementCluster, ServerError};
+use crate::{Kind, ManagementCluster, ServerError, apply};
 
 /// A namespace that every cluster has.
 const NAMESPACE: &str = "default";
 const NAME: &str = "capstan-probe";
+/// As long as its kinds are not served, which costs a server next to nothing to say.
+const UNKNOWN_DELAY: Duration = Duration::from_millis(50);
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 const LONGEST_DELAY: Duration = Duration::from_secs(1);
 
 /// Asks it to accept an Issuer and a Certificate: they pass through its webhooks, but are not kept.
 pub(super) async fn probe(cluster: &ManagementCluster) -> Result<(), ServerError> {
-    let params = PostParams { dry_run: true, ..PostParams::default() };
+    // Servers keep whoever creates an object of a kind that is new waiting for two seconds, but nobody who applies one.
+    let params = PatchParams { dry_run: true, ..apply::params() };
     for (kind, object) in probes() {
-        let object = serde_json::from_value(object).map_err(kube::Error::SerdeError);
-        let doing = || format!("try whether cert-manager accepts an object of kind {}", kind.resource.kind);
-        let object = object.map_err(|error| cluster.failed(doing(), error))?;
         let api = cluster.objects(&kind, Some(NAMESPACE));
-        api.create(&params, &object).await.map_err(|error| cluster.failed(doing(), error))?;
+        api.patch(NAME, &params, &Patch::Apply(object)).await.map_err(|error| {
+            let kind = &kind.resource.kind;
+            cluster.failed(format!("try whether cert-manager accepts an object of kind {kind}"), error)
+        })?;
     }
     Ok(())
 }
@@ -42,12 +49,18 @@ pub(super) async fn wait(
         if error.status().is_some_and(|it| matches!(it.code, 401 | 403)) {
             return Err(error.into());
         }
+        let is_unknown = error.status().is_some_and(|it| it.code == 404);
         let reason = error.to_string();
         if start.elapsed() >= limit {
             return Err(CertManagerError::NotWorking { limit, reason });
         }
         tell(&reason);
-        sleep(delay.min(limit.saturating_sub(start.elapsed()))).await;
+        let rest = limit.saturating_sub(start.elapsed());
+        if is_unknown {
+            sleep(UNKNOWN_DELAY.min(rest)).await;
+            continue;
+        }
+        sleep(delay.min(rest)).await;
         delay = (delay * 2).min(LONGEST_DELAY);
     }
 }

@@ -118,7 +118,7 @@ pub async fn plan(
         Some(Err(problem)) if !queue.is_empty() => problems.push(problem),
         Some(Err(_)) | None => {}
     }
-    problems.extend(validate::check_definitions(&queue, &definitions));
+    problems.extend(validate::check_definitions(&queue, &definitions, known));
     problems.extend(validate::check_kinds(&queue, &kinds));
     let cert_manager_limit = cert_manager.timeout;
     Ok(Plan { is_first, queue, present, cert_manager: action, cert_manager_limit, problems, kinds })

@@ -92,6 +92,18 @@ pub enum Problem {
         /// The label of the provider that it belongs to; none if it belongs to no provider.
         owner: Option<String>,
     },
+    /// A definition is of a kind that the server knows by another definition.
+    #[error("{provider}: kind {kind} of definition {name} is defined by {taken} on the server already")]
+    KindTaken {
+        /// The provider's label.
+        provider: String,
+        /// The definition's name.
+        name: String,
+        /// The kind that it defines.
+        kind: String,
+        /// The definition that is there.
+        taken: String,
+    },
     /// Two providers bring the same definition.
     #[error("{first} and {second} both have definition {name}")]
     SharedDefinition {
@@ -159,6 +171,10 @@ impl Problem {
             Self::ForeignDefinition { name, .. } => format!(
                 "if nobody needs it, delete it and its objects (kubectl delete crd {name}), or take it over by \
                  --validate=false"
+            ),
+            Self::KindTaken { taken, .. } => format!(
+                "a server serves a kind of a group once: if nobody needs it, delete the one that is there and its \
+                 objects (kubectl delete crd {taken})"
             ),
             Self::SharedDefinition { .. } => "install one of the two".to_owned(),
             Self::Refused { .. } => {

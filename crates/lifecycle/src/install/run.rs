@@ -6,6 +6,7 @@ use std::{
 };
 
 use capstan_api::{names::CERT_MANAGER, provider::ProviderType};
+use futures::future::try_join_all;
 use serde_json::Value;
 
 use super::Plan;
@@ -125,29 +126,39 @@ async fn carry_out(
         .iter()
         .flat_map(|it| it.components.objects())
         .partition(|it| Wave::of(it) <= Wave::Definitions);
+    let cert_manager: Vec<&Value> = plan.cert_manager.objects().iter().collect();
+    apply::write(cluster, &plan.kinds, &cert_manager, &tell_apply).await?;
     // Kinds take a server the longest, and harm nobody while cert-manager comes up.
-    let first: Vec<&Value> = plan.cert_manager.objects().iter().chain(begin.iter().copied()).collect();
-    apply::write(cluster, &plan.kinds, &first, &tell_apply).await?;
+    futures::try_join!(
+        async { Ok(apply::write(cluster, &plan.kinds, &begin, &tell_apply).await?) },
+        await_cert_manager(cluster, plan, tell),
+    )?;
+    served::wait(cluster, apply::used(&apply::definitions(&begin), &rest)).await?;
+    apply::write(cluster, &plan.kinds, &rest, &tell_apply).await?;
+    record(cluster, &plan.queue, tell).await
+}
+
+async fn await_cert_manager(cluster: &ManagementCluster, plan: &Plan, tell: Tell<'_>) -> Result<(), Reason> {
     let tell_wait = |reason: &str| tell(Event::CertManagerWaiting { reason });
     cert_manager::wait(cluster, &plan.cert_manager, plan.cert_manager_limit, &tell_wait).await?;
     if plan.cert_manager != cert_manager::Action::Nothing {
         tell(Event::CertManagerWorks);
     }
-    apply::write(cluster, &plan.kinds, &rest, &tell_apply).await?;
-    served::wait(cluster, &apply::definitions(&first)).await?;
-    for entry in entries(&plan.queue) {
-        inventory::record(cluster, &entry).await?;
-        tell(Event::Installed(&entry));
-    }
     Ok(())
 }
 
-/// The entries of the inventory, core's last: while it is missing, the same command again is a first run again, and
-/// adds the same defaults.
-fn entries(queue: &[Prepared]) -> Vec<Installed> {
-    let mut entries: Vec<_> = queue.iter().map(Prepared::entry).collect();
-    entries.sort_by_key(|it| it.kind == ProviderType::Core);
-    entries
+/// Writes the inventory, core's entry last: while it is missing, the same command again is a first run again, and adds
+/// the same defaults.
+async fn record(cluster: &ManagementCluster, queue: &[Prepared], tell: Tell<'_>) -> Result<(), Reason> {
+    let entries = queue.iter().map(Prepared::entry);
+    let (cores, others): (Vec<_>, Vec<_>) = entries.partition(|it| it.kind == ProviderType::Core);
+    for entries in [others, cores] {
+        try_join_all(entries.iter().map(|it| inventory::record(cluster, it))).await?;
+        for entry in &entries {
+            tell(Event::Installed(entry));
+        }
+    }
+    Ok(())
 }
 
 /// How far an installation is.

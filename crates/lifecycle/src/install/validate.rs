@@ -71,8 +71,8 @@ fn is_compatible(core: ContractVersion, provider: ContractVersion) -> bool {
     provider <= core
 }
 
-/// Definitions have names that core finds them by, and belong to nobody else.
-pub(super) fn check_definitions(queue: &[Prepared], on_server: &Definitions) -> Vec<Problem> {
+/// Definitions have names that core finds them by, belong to nobody else, and define what nobody else does.
+pub(super) fn check_definitions(queue: &[Prepared], on_server: &Definitions, known: &Kinds) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut seen: BTreeMap<&str, String> = BTreeMap::new();
     for prepared in queue {
@@ -82,6 +82,7 @@ pub(super) fn check_definitions(queue: &[Prepared], on_server: &Definitions) -> 
             let name = definition["metadata"]["name"].as_str().unwrap_or_default();
             problems.extend(misnamed(definition, name, &provider));
             problems.extend(foreign(name, &provider, on_server.get(name)));
+            problems.extend(taken(definition, name, &provider, known));
             if let Some(first) = seen.insert(name, provider.clone()) {
                 let (name, second) = (name.to_owned(), provider.clone());
                 problems.push(Problem::SharedDefinition { name, first, second });
@@ -112,6 +113,19 @@ fn foreign(name: &str, provider: &str, labels: Option<&BTreeMap<String, String>>
         provider: provider.to_owned(),
         name: name.to_owned(),
         owner: owner.cloned(),
+    })
+}
+
+/// A definition whose kind has another name on the server would be accepted, but never served.
+fn taken(definition: &Value, name: &str, provider: &str, known: &Kinds) -> Option<Problem> {
+    let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let kind = text("/spec/names/kind");
+    let there = &known.any_version(text("/spec/group"), kind)?.resource;
+    (there.plural != text("/spec/names/plural")).then(|| Problem::KindTaken {
+        provider: provider.to_owned(),
+        name: name.to_owned(),
+        kind: kind.to_owned(),
+        taken: format!("{}.{}", there.plural, there.group),
     })
 }
 
@@ -238,10 +252,29 @@ mod tests {
             let objects = vec![definition(kind, name, &annotations)];
             let queue = [prepared(ProviderType::Ipam, "a", ContractVersion::V1Beta2, objects)];
             let on_server: Definitions = on_server.into_iter().map(|it| (name.to_owned(), it)).collect();
-            let problems = told(&check_definitions(&queue, &on_server));
+            let problems = told(&check_definitions(&queue, &on_server, &Kinds::default()));
             assert_eq!(problems.len(), usize::from(words.is_some()), "{name}: {problems:?}");
             assert!(words.is_none_or(|it| problems[0].contains(it)), "{problems:?}");
         }
+    }
+
+    #[test]
+    fn a_kind_is_not_defined_under_another_name() {
+        let served = |plural: &str| {
+            let mut kinds = Kinds::default();
+            kinds.learn(&json!({"spec": {"group": "g.io", "names": {"kind": "Box", "plural": plural},
+                                         "versions": [{"name": "v1", "served": true}]}}));
+            kinds
+        };
+        let mut brought = definition("Box", "boxes.g.io", &json!({}));
+        brought["spec"]["names"]["plural"] = json!("boxes");
+        let queue = [prepared(ProviderType::Ipam, "a", ContractVersion::V1Beta2, vec![brought])];
+        assert!(check_definitions(&queue, &Definitions::new(), &served("boxes")).is_empty());
+        let problems = told(&check_definitions(&queue, &Definitions::new(), &served("boxen")));
+        assert_eq!(
+            problems,
+            ["ipam-a: kind Box of definition boxes.g.io is defined by boxen.g.io on the server already"]
+        );
     }
 
     #[test]
@@ -250,7 +283,7 @@ mod tests {
             let objects = vec![definition("Box", "boxes.g.io", &json!({}))];
             prepared(ProviderType::Ipam, name, ContractVersion::V1Beta2, objects)
         };
-        let problems = told(&check_definitions(&[of("a"), of("b")], &Definitions::new()));
+        let problems = told(&check_definitions(&[of("a"), of("b")], &Definitions::new(), &Kinds::default()));
         assert_eq!(problems, ["ipam-a and ipam-b both have definition boxes.g.io"]);
     }
 

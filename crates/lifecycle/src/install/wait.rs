@@ -1,4 +1,4 @@
-//! Waiting until the managers of providers run.
+//! Waiting until the kinds of providers are served and their managers run.
 
 use std::{fmt, time::Duration};
 
@@ -9,7 +9,13 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use super::Plan;
-use crate::{Kind, ManagementCluster, ServerError, error, release::Prepared, sweep};
+use crate::{
+    Kind, ManagementCluster, ServerError,
+    apply::{self, ApplyError},
+    error,
+    release::Prepared,
+    served, sweep,
+};
 
 /// The container by which a manager is known.
 const MANAGER: &str = "manager";
@@ -42,6 +48,9 @@ pub enum WaitError {
     /// The server refused something, or could not be reached.
     #[error(transparent)]
     Server(#[from] ServerError),
+    /// A kind is not served.
+    #[error(transparent)]
+    Kind(#[from] ApplyError),
     /// Some did not become available.
     #[error("{} not available after {} s", count(late.len()), limit.as_secs())]
     Late {
@@ -56,13 +65,16 @@ fn count(late: usize) -> String {
     if late == 1 { "a provider is".to_owned() } else { format!("{late} providers are") }
 }
 
-/// Waits for the Deployments of a plan's providers that have a manager, all at once. `tell` is told which are late.
+/// Waits for the kinds of a plan's providers, and for those of their Deployments that have a manager, all at once.
+/// `tell` is told which are late.
 pub async fn wait(
     cluster: &ManagementCluster,
     plan: &Plan,
     limit: Duration,
     tell: &(dyn Fn(&[Late]) + Sync),
 ) -> Result<(), WaitError> {
+    let objects: Vec<&Value> = plan.queue.iter().flat_map(|it| it.components.objects()).collect();
+    served::wait(cluster, apply::definitions(&objects)).await?;
     wait_for(cluster, managers(cluster, plan).await?, limit, tell).await
 }
 

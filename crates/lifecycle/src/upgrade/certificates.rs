@@ -7,6 +7,7 @@ use crate::{
     ManagementCluster, ServerError,
     cert_manager::{self, Manifest, Plan},
     release::{ReleaseError, Releases},
+    sweep::Component,
 };
 
 /// The upgrade of cert-manager.
@@ -32,10 +33,11 @@ pub enum CertManagerPlan {
 }
 
 /// Compares cert-manager with what the configuration wants. Where its manifest cannot be had, that is told and stops
-/// nobody.
+/// nobody. Whoever knows what is installed saves a search for it.
 pub(super) async fn plan(
     cluster: &ManagementCluster,
     releases: &Releases<'_>,
+    installed: Option<&[Component]>,
 ) -> Result<(CertManagerPlan, Option<Warning>), ServerError> {
     let manifest = match fetch(releases).await {
         Ok(Some(manifest)) => manifest,
@@ -47,7 +49,11 @@ pub(super) async fn plan(
         }
     };
     let (manifest, limit) = manifest;
-    let plan = match cert_manager::plan(cluster, &manifest).await? {
+    let plan = match installed {
+        Some(installed) => cert_manager::plan_among(cluster, &manifest, installed).await?,
+        None => cert_manager::plan(cluster, &manifest).await?,
+    };
+    let plan = match plan {
         Plan::Absent | Plan::External => CertManagerPlan::NotOurs,
         Plan::UpToDate { .. } => CertManagerPlan::UpToDate,
         Plan::Upgrade { from, .. } => CertManagerPlan::Upgrade(CertManagerStep { from, manifest, limit }),

@@ -85,7 +85,7 @@ pub async fn plan(cluster: &ManagementCluster, releases: &Releases<'_>) -> Resul
     let (prospects, spoken, certificates) = futures::join!(
         look(releases, &inventory.providers),
         spoken_by(cluster),
-        certificates::plan(cluster, releases)
+        certificates::plan(cluster, releases, None)
     );
     let (cert_manager, warning) = certificates?;
     let plans = decide(&prospects, spoken?.as_deref());

@@ -107,29 +107,26 @@ impl Upgrade {
         goal: Goal<'_>,
         allow_downgrade: bool,
     ) -> Result<Self, UpgradeError> {
-        let providers = Inventory::read(cluster).await?.providers;
+        let (inventory, unfinished) =
+            futures::try_join!(Inventory::read(cluster), mark::unfinished(cluster))?;
+        let providers = inventory.providers;
         let core = rules::core_of(&providers)?;
         rules::check_instances(&providers)?;
-        let unfinished = mark::unfinished(cluster).await?;
         let (targets, mut warnings) = targets(releases, &providers, &unfinished, goal).await?;
         let (targets, up_to_date) = to_do(targets, &unfinished, allow_downgrade)?;
-        let (plan, warning) = certificates::plan(cluster, releases).await?;
-        warnings.extend(warning);
-        let cert_manager = match plan {
-            CertManagerPlan::Upgrade(step) => Some(step),
-            CertManagerPlan::NotOurs | CertManagerPlan::UpToDate => None,
-        };
-        if let Some(step) = &cert_manager {
-            try_cert_manager(cluster, step).await?;
-        }
         if targets.is_empty() {
+            let cert_manager = certificates(cluster, releases, None, &mut warnings).await?;
             return Ok(Self { cert_manager, steps: Vec::new(), up_to_date, warnings });
         }
-        let installed = components(cluster).await?;
-        let prepared = try_join_all(targets.iter().map(|it| fetch(releases, it, &installed))).await?;
+        let roles = sweep::sweep_kinds(cluster, label::CLUSTERCTL, is_role).await?;
         let stay = providers.iter().filter(|it| !targets.iter().any(|target| target.provider == **it));
-        let others = join_all(stay.map(|it| speaker(releases, it))).await;
-        let core_before = contract_before(cluster, releases, core).await?;
+        let (installed, prepared, others, core_before) = futures::try_join!(
+            async { Ok(components(cluster).await?) },
+            try_join_all(targets.iter().map(|it| fetch(releases, it, &roles))),
+            async { Ok(join_all(stay.map(|it| speaker(releases, it))).await) },
+            contract_before(cluster, releases, core),
+        )?;
+        let cert_manager = certificates(cluster, releases, Some(&installed), &mut warnings).await?;
         warnings.extend(untold(&others, &warnings));
         check_contracts(&targets, &prepared, &others, core, core_before.as_deref())?;
         let steps = targets.into_iter().zip(prepared);
@@ -193,6 +190,24 @@ async fn components(cluster: &ManagementCluster) -> Result<Vec<Component>, Serve
     let defined: HashSet<String> = defined.into_iter().filter_map(|it| it.metadata.name).collect();
     let is_ours = |kind: &Kind| !defined.contains(&definition_of(kind));
     sweep::sweep_kinds(cluster, label::CLUSTERCTL, is_ours).await
+}
+
+/// What is to be done about cert-manager, which the server has tried.
+async fn certificates(
+    cluster: &ManagementCluster,
+    releases: &Releases<'_>,
+    installed: Option<&[Component]>,
+    warnings: &mut Vec<Warning>,
+) -> Result<Option<CertManagerStep>, UpgradeError> {
+    let (plan, warning) = certificates::plan(cluster, releases, installed).await?;
+    warnings.extend(warning);
+    match plan {
+        CertManagerPlan::Upgrade(step) => {
+            try_cert_manager(cluster, &step).await?;
+            Ok(Some(step))
+        }
+        CertManagerPlan::NotOurs | CertManagerPlan::UpToDate => Ok(None),
+    }
 }
 
 async fn try_cert_manager(cluster: &ManagementCluster, step: &CertManagerStep) -> Result<(), UpgradeError> {
@@ -278,7 +293,7 @@ fn to_do(
 async fn fetch(
     releases: &Releases<'_>,
     target: &Target,
-    installed: &[Component],
+    roles: &[Component],
 ) -> Result<Prepared, UpgradeError> {
     let provider = &target.provider;
     let wanted = Wanted {
@@ -287,21 +302,23 @@ async fn fetch(
         version: Some(&target.version),
         target_namespace: Some(&provider.namespace),
         watching_namespace: provider.watched_namespace.as_deref(),
-        rbac_prefix: has_prefix(installed, provider),
+        rbac_prefix: has_prefix(roles, provider),
     };
     releases.prepare(&wanted).await.map_err(|error| UpgradeError::release(provider, error))
 }
 
 /// Whether the cluster-wide roles of a provider have its namespace as a prefix. They keep their names, so that nobody
 /// else's bindings lose them.
-fn has_prefix(installed: &[Component], provider: &Installed) -> bool {
+fn has_prefix(roles: &[Component], provider: &Installed) -> bool {
     let (label, prefix) = (provider.label(), format!("{}-", provider.namespace));
-    let is_role = |it: &&Component| {
-        it.provider() == Some(&label)
-            && it.id.group() == "rbac.authorization.k8s.io"
-            && matches!(it.id.kind.as_str(), "ClusterRole" | "ClusterRoleBinding")
-    };
-    installed.iter().filter(is_role).all(|it| it.id.name.starts_with(&prefix))
+    let is_of_provider = |it: &&Component| it.provider() == Some(&label);
+    roles.iter().filter(is_of_provider).all(|it| it.id.name.starts_with(&prefix))
+}
+
+fn is_role(kind: &Kind) -> bool {
+    let resource = &kind.resource;
+    resource.group == "rbac.authorization.k8s.io"
+        && matches!(resource.kind.as_str(), "ClusterRole" | "ClusterRoleBinding")
 }
 
 /// What a provider speaks that stays as it is.

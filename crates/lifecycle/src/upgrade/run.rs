@@ -2,6 +2,7 @@
 
 use std::{collections::HashSet, time::Duration};
 
+use futures::future::try_join_all;
 use kube::api::DeleteParams;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
@@ -116,9 +117,7 @@ impl Upgrade {
             let count = migration.carry_out(cluster).await?;
             tell(Event::Migrated { migration, count });
         }
-        for step in &self.steps {
-            mark::set(cluster, &step.from, &step.to.version).await?;
-        }
+        try_join_all(self.steps.iter().map(|it| mark::set(cluster, &it.from, &it.to.version))).await?;
         Ok(())
     }
 }
