@@ -107,7 +107,7 @@ async fn the_first_time_everything_is_installed_and_the_second_time_nothing_is_w
         "installing cert-manager v1.2.3",
         "cert-manager works",
         "infrastructure-acme v1.0.0 is installed",
-        "definitions: 6 objects",
+        "definitions: 4 objects",
         "generate cluster NAME",
     ] {
         assert!(told.err.contains(words), "{words} is missing in:\n{}", told.err);
