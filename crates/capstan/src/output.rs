@@ -16,11 +16,38 @@ use crate::{cli::generate::ListFormat, error::CommandError, printer::Printer};
 /// A file is written whole or not at all. A new one is for its owner alone, since manifests may hold credentials; one
 /// that is there keeps its mode.
 pub(crate) fn write(text: &str, file: Option<&str>, printer: Printer) -> Result<(), CommandError> {
-    match file.map(str::trim).filter(|it| !it.is_empty() && *it != "-") {
+    match named(file) {
         None => printer.data(text),
         Some(file) => write_whole(Path::new(file), text.as_bytes())
             .map_err(|error| CommandError::new(format!("cannot write {file}"), error)),
     }
+}
+
+/// Objects as one stream of YAML, written the same way. What goes to standard output is never in memory as a whole: a
+/// release's text is as large as its objects.
+pub(crate) fn write_manifests(
+    objects: &[Value],
+    file: Option<&str>,
+    printer: Printer,
+) -> Result<(), CommandError> {
+    if objects.is_empty() {
+        return write("\n", file, printer);
+    }
+    if named(file).is_some() {
+        return write(&yaml::to_multi_document(objects), file, printer);
+    }
+    for (index, object) in objects.iter().enumerate() {
+        if index > 0 {
+            printer.data("---\n")?;
+        }
+        printer.data(&yaml::to_string(object))?;
+    }
+    Ok(())
+}
+
+/// The file that is meant; none where it is standard output.
+fn named(file: Option<&str>) -> Option<&str> {
+    file.map(str::trim).filter(|it| !it.is_empty() && *it != "-")
 }
 
 fn write_whole(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
@@ -81,12 +108,6 @@ pub(crate) fn list(format: ListFormat, value: &Value, text: impl FnOnce() -> Str
         ListFormat::Yaml => yaml::to_string(value),
         ListFormat::Json => format!("{value:#}\n"),
     }
-}
-
-/// Objects as one stream of YAML.
-pub(crate) fn manifests(objects: &[Value]) -> String {
-    let text = yaml::to_multi_document(objects);
-    if text.is_empty() { "\n".to_owned() } else { text }
 }
 
 /// Items below a title.

@@ -24,5 +24,5 @@ pub use outlook::{Outlook, Prospect};
 pub use plan::{Item, Next, Plan, Plans, Warning, plan};
 pub use prepare::{Asked, Goal, Step, Upgrade};
 pub use prune::Leftovers;
-pub use run::{Event, Failed, Tell};
+pub use run::{Event, Failed, Stopped, Tell};
 pub use storage::Migration;

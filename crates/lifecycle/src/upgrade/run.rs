@@ -1,8 +1,9 @@
-//! An upgrade that is carried out, one provider after the other.
+//! An upgrade that is carried out: core first, then all other providers at the same time.
 
 use std::{collections::HashSet, time::Duration};
 
-use futures::future::try_join_all;
+use capstan_api::provider::ProviderType;
+use futures::future::{join_all, try_join_all};
 use kube::api::DeleteParams;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
@@ -65,38 +66,52 @@ pub type Tell<'a> = &'a (dyn Fn(Event<'_>) + Sync);
 pub struct Failed {
     /// Why.
     pub error: UpgradeError,
+    /// The provider that was being upgraded; none if it had not come to that.
+    pub stopped: Option<Stopped>,
+    /// Other providers that were being upgraded at the same time, and could not be.
+    pub others: Vec<(UpgradeError, Stopped)>,
     /// Labels of the providers that have their new version.
     pub upgraded: Vec<String>,
-    /// The provider that was being upgraded, if it had come to that.
-    pub stopped_at: Option<String>,
+}
+
+/// A provider whose upgrade stopped on its way.
+#[derive(Debug)]
+pub struct Stopped {
+    /// Its label.
+    pub label: String,
     /// Why its controllers could not be started again, if so.
     pub not_restored: Option<UpgradeError>,
 }
 
 impl Upgrade {
-    /// Upgrades one provider after the other. Where that fails, the controllers that were stopped run again.
+    /// Upgrades core, then all others. Where that fails, the controllers that were stopped run again.
     pub async fn carry_out(&self, cluster: &ManagementCluster, tell: Tell<'_>) -> Result<(), Failed> {
         self.before(cluster, tell).await.map_err(|error| Failed {
             error,
+            stopped: None,
+            others: Vec::new(),
             upgraded: Vec::new(),
-            stopped_at: None,
-            not_restored: None,
         })?;
-        for (at, step) in self.steps.iter().enumerate() {
-            let result = match step.stop(cluster, tell).await {
-                Ok(()) => step.replace(cluster, tell).await.map_err(|error| (error, at + 1)),
-                Err(error) => Err((error, at)),
-            };
-            if let Err((error, untouched)) = result {
-                let untouched = self.steps.get(untouched..).unwrap_or_default();
-                let not_restored = restore(cluster, step, untouched).await.err();
-                if not_restored.is_none() {
-                    tell(Event::Restored(step));
+        let (cores, others): (Vec<&Step>, Vec<&Step>) =
+            self.steps.iter().partition(|it| it.from.kind == ProviderType::Core);
+        let mut upgraded = Vec::new();
+        for (steps, untouched) in [(&cores, others.as_slice()), (&others, &[])] {
+            let results = join_all(steps.iter().map(|it| it.carry_out(cluster, tell))).await;
+            let mut failures = Vec::new();
+            for (step, result) in steps.iter().zip(results) {
+                match result {
+                    Ok(()) => upgraded.push(step.label()),
+                    Err(failure) => failures.push(failure),
                 }
-                let upgraded = self.steps.iter().take(at).map(Step::label).collect();
-                return Err(Failed { error, upgraded, stopped_at: Some(step.label()), not_restored });
             }
-            tell(Event::Upgraded(step));
+            let mut failures = failures.into_iter();
+            if let Some((error, mut stopped)) = failures.next() {
+                if let Err(error) = unmark(cluster, untouched).await {
+                    stopped.not_restored.get_or_insert(error);
+                }
+                let others = failures.collect();
+                return Err(Failed { error, stopped: Some(stopped), others, upgraded });
+            }
         }
         Ok(())
     }
@@ -123,6 +138,28 @@ impl Upgrade {
 }
 
 impl Step {
+    async fn carry_out(
+        &self,
+        cluster: &ManagementCluster,
+        tell: Tell<'_>,
+    ) -> Result<(), (UpgradeError, Stopped)> {
+        let stopped = self.stop(cluster, tell).await;
+        let is_touched = stopped.is_ok();
+        let result = match stopped {
+            Ok(()) => self.replace(cluster, tell).await,
+            error => error,
+        };
+        let Err(error) = result else {
+            tell(Event::Upgraded(self));
+            return Ok(());
+        };
+        let not_restored = self.restore(cluster, is_touched).await.err();
+        if not_restored.is_none() {
+            tell(Event::Restored(self));
+        }
+        Err((error, Stopped { label: self.label(), not_restored }))
+    }
+
     async fn stop(&self, cluster: &ManagementCluster, tell: Tell<'_>) -> Result<(), UpgradeError> {
         let kept: Vec<Component> = self.installed.iter().filter(|it| self.keeps(it)).cloned().collect();
         adoption::adopt(cluster, &kept).await?;
@@ -145,6 +182,15 @@ impl Step {
         tell(Event::Pruning(self));
         prune::delete(cluster, &self.leftovers.gone).await?;
         inventory::record(cluster, &self.to.entry()).await?;
+        Ok(())
+    }
+
+    /// Starts the controllers again that were stopped.
+    async fn restore(&self, cluster: &ManagementCluster, is_touched: bool) -> Result<(), UpgradeError> {
+        scale::start(cluster, &self.label(), &HashSet::new()).await?;
+        if !is_touched {
+            unmark(cluster, &[self]).await?;
+        }
         Ok(())
     }
 
@@ -180,11 +226,8 @@ impl Step {
     }
 }
 
-/// Starts the controllers again that were stopped, and takes the marks off all providers of which nothing is replaced.
-async fn restore(cluster: &ManagementCluster, step: &Step, untouched: &[Step]) -> Result<(), UpgradeError> {
-    scale::start(cluster, &step.label(), &HashSet::new()).await?;
-    for step in untouched {
-        inventory::record(cluster, &step.from).await?;
-    }
+/// Takes the marks off providers of which nothing is replaced.
+async fn unmark(cluster: &ManagementCluster, steps: &[&Step]) -> Result<(), UpgradeError> {
+    try_join_all(steps.iter().map(|it| inventory::record(cluster, &it.from))).await?;
     Ok(())
 }

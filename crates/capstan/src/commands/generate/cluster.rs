@@ -48,7 +48,7 @@ pub(crate) async fn run(args: &ClusterArgs, globals: &Globals, printer: Printer)
         None => Vec::new(),
     };
     all.extend(objects);
-    output::write(&output::manifests(&all), args.write_to.as_deref(), printer)
+    output::write_manifests(&all, args.write_to.as_deref(), printer)
 }
 
 /// The objects of a template in their namespace.

@@ -45,7 +45,7 @@ pub(crate) async fn run(
         return output::write(&text, args.write_to.as_deref(), printer);
     }
     let components = render(&release, &file.origin, file.text, args, &session)?;
-    output::write(&output::manifests(components.objects()), args.write_to.as_deref(), printer)
+    output::write_manifests(components.objects(), args.write_to.as_deref(), printer)
 }
 
 fn render<'a>(

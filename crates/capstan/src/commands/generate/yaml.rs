@@ -29,5 +29,5 @@ pub(super) async fn run(args: &YamlArgs, globals: &Globals, printer: Printer) ->
     let documents = text::objects(&file.text, Some(&lookup))
         .map_err(|error| unusable(&file.origin, &error, Asked::Yaml, &session))?;
     let values: Vec<_> = documents.into_iter().map(|it| it.value).collect();
-    printer.data(&output::manifests(&values))
+    output::write_manifests(&values, None, printer)
 }

@@ -6,7 +6,7 @@ use capstan_api::provider::ProviderType;
 use capstan_lifecycle::{
     apply,
     release::Oddity,
-    upgrade::{self, Asked, Event, Failed, Goal, Step, UpgradeError},
+    upgrade::{self, Asked, Event, Failed, Goal, Step, Stopped, UpgradeError},
 };
 use capstan_repository::ProviderArgument;
 
@@ -150,26 +150,35 @@ fn tell_progress(event: &Event<'_>, printer: Printer) {
 
 /// What failed, what is done, and how to go on.
 fn stopped(failure: Failed, session: &Session) -> CommandError {
-    let Failed { error, upgraded, stopped_at, not_restored } = failure;
+    let Failed { error, stopped, others, upgraded } = failure;
     let mut error = failed(error, session);
     if !upgraded.is_empty() {
-        error.causes.push(format!("upgraded before: {}", upgraded.join(", ")));
+        error.causes.push(format!("upgraded: {}", upgraded.join(", ")));
     }
     let mut ways = Vec::from_iter(error.hint.take());
-    match (stopped_at, not_restored) {
-        (None, _) => error.causes.push("no controller was stopped, and nothing was replaced".to_owned()),
-        (Some(label), None) => {
-            error.causes.push(format!("the upgrade of {label} stopped; its controllers were started again"));
-        }
-        (Some(label), Some(reason)) => {
-            error.causes.push(format!(
-                "the upgrade of {label} stopped, and its controllers, which are at zero replicas, could not be \
-                 started again: {reason}"
-            ));
-        }
+    error.causes.push(match &stopped {
+        None => "no controller was stopped, and nothing was replaced".to_owned(),
+        Some(stopped) => state(stopped),
+    });
+    for (reason, stopped) in others {
+        let other = failed(reason, session);
+        error.causes.push(format!("{}: {}", state(&stopped), other.message));
+        error.causes.extend(other.causes);
+        ways.extend(other.hint);
     }
     ways.push("once that is mended, the same command goes on from here".to_owned());
     error.hint(ways.join("; "))
+}
+
+/// What became of a provider.
+fn state(Stopped { label, not_restored }: &Stopped) -> String {
+    match not_restored {
+        None => format!("the upgrade of {label} stopped; its controllers were started again"),
+        Some(reason) => format!(
+            "the upgrade of {label} stopped, and its controllers, which are at zero replicas, could not be started \
+             again: {reason}"
+        ),
+    }
 }
 
 fn summary(steps: &[Step]) -> String {
