@@ -568,7 +568,7 @@ async fn a_failure_halfway_starts_the_controllers_again_and_can_be_gone_on_from(
     let told = estate.run(&["upgrade", "plan"]);
     for words in [
         "an upgrade of infrastructure-acme from v1.0.0 to v1.1.0 was begun and not finished",
-        "go on by: capstan upgrade apply --infrastructure acme:v1.1.0",
+        "go on by: capstan upgrade apply --control-plane kubeadm:v1.1.0 --infrastructure acme:v1.1.0",
     ] {
         assert!(told.err.contains(words), "{words:?} is missing in {}", told.err);
     }
