@@ -68,8 +68,15 @@ pub struct Refusal {
 /// Objects may need namespaces and kinds that are among them and not on the server yet. What is in such a namespace is
 /// tried in another one; what is of such a kind can only be checked for being one that will be served.
 pub async fn try_all(cluster: &ManagementCluster, objects: &[Value]) -> Result<Vec<Trial>, ServerError> {
-    let ground = Ground::survey(cluster, objects).await?;
-    stream::iter(objects.iter().map(|object| ground.try_one(object))).buffered(AT_ONCE).try_collect().await
+    let ground = &Ground::survey(cluster, objects).await?;
+    // The large ones at the front hold nobody up.
+    let tried = objects
+        .iter()
+        .enumerate()
+        .map(|(index, object)| async move { Ok::<_, ServerError>((index, ground.try_one(object).await?)) });
+    let mut trials: Vec<_> = stream::iter(tried).buffer_unordered(AT_ONCE).try_collect().await?;
+    trials.sort_by_key(|it| it.0);
+    Ok(trials.into_iter().map(|it| it.1).collect())
 }
 
 /// What is there, and what is about to be.
