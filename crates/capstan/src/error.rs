@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use capstan_lifecycle::{ServerError, apply::ApplyError, clusters::ClusterError, describe::DescribeError};
+use capstan_lifecycle::{ServerError, apply::ApplyError, clusters::ClusterError};
 use capstan_repository::{ConfigError, FetchError, InvalidProviderArgument, MetadataError, RepositoryError};
 
 /// What was being done, why it failed, and what to do.
@@ -84,12 +84,6 @@ impl From<ServerError> for CommandError {
 
 impl From<ApplyError> for CommandError {
     fn from(error: ApplyError) -> Self {
-        Self::plain(error.to_string()).hint_if(error.hint())
-    }
-}
-
-impl From<DescribeError> for CommandError {
-    fn from(error: DescribeError) -> Self {
         Self::plain(error.to_string()).hint_if(error.hint())
     }
 }

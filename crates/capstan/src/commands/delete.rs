@@ -165,7 +165,7 @@ fn count(objects: usize) -> String {
 /// What to tell of an error; those who still need a provider get a line a kind.
 fn refusal(error: DeleteError) -> CommandError {
     let mut told = CommandError::plain(error.to_string()).hint_if(error.hint());
-    if let DeleteError::InUse { usages, .. } = error {
+    if let DeleteError::InUse { usages, .. } | DeleteError::MadeMeanwhile { usages } = error {
         told.causes = usages.iter().map(ToString::to_string).collect();
     }
     told

@@ -5,7 +5,8 @@ use std::time::Duration;
 use anstream::{AutoStream, ColorChoice};
 use capstan_lifecycle::{
     ManagementCluster,
-    describe::{self, Colours, DescribeError, Node, Options, Reading, Watched},
+    clusters::ClusterError,
+    describe::{self, Colours, Node, Options, Reading, Watched},
 };
 use capstan_runtime::shell::stop_on_signal;
 use futures::StreamExt;
@@ -85,7 +86,7 @@ impl<'a> View<'a> {
         }
     }
 
-    async fn read(&self) -> Result<Reading, DescribeError> {
+    async fn read(&self) -> Result<Reading, ClusterError> {
         Box::pin(describe::read(self.cluster, self.namespace, self.name, &self.options)).await
     }
 
@@ -125,7 +126,7 @@ impl<'a> View<'a> {
                     changes.also_of(&reading.watched);
                     tree = self.tree(&reading);
                 }
-                Err(DescribeError::NoSuchCluster { namespace, name, .. }) => {
+                Err(ClusterError::NotFound { namespace, name, .. }) => {
                     drop(screen);
                     printer.done(&format!("Cluster {namespace}/{name} is gone"));
                     return Ok(());

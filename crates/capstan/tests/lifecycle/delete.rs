@@ -8,6 +8,7 @@ use std::{
 use capstan_api::provider::ProviderType;
 use capstan_lifecycle::{
     apply,
+    delete::{self, DeleteError, Selection},
     inventory::{self, Installed},
 };
 use capstan_manifest::{
@@ -294,12 +295,28 @@ async fn users_are_protected(estate: &Estate) {
 async fn kinds_go_when_nobody_needs_them(estate: &Estate) {
     estate.run(&["delete", "-i", "acme", "--include-crd"]).fails(&["AcmeCluster default/precious"]);
     estate.acme_clusters("default").delete("precious", &DeleteParams::default()).await.unwrap();
+    what_is_made_meanwhile_is_not_taken_along(estate).await;
     let told = estate.run(&["delete", "-i", "acme", "--include-crd"]);
     assert_eq!(told.code, Some(0), "{told:?}");
     let definitions: Api<CustomResourceDefinition> = Api::all(estate.client.clone());
     let gone = definitions.get_opt("acmeclusters.infrastructure.cluster.x-k8s.io").await.unwrap();
     assert!(gone.is_none(), "it was waited for");
     assert_eq!(estate.remains(ACME).await, names(&["Namespace /acme-system"]));
+}
+
+async fn what_is_made_meanwhile_is_not_taken_along(estate: &Estate) {
+    let cluster = estate.cluster();
+    let acme = delete::Asked { kind: ProviderType::Infrastructure, name: "acme".to_owned(), version: None };
+    let options = delete::Options { include_crd: true, include_namespace: false };
+    let plan = delete::plan(&cluster, &Selection::Named(vec![acme]), options).await.unwrap();
+    estate.create_acme_cluster("default", "late").await;
+    let error = delete::delete(&cluster, &plan, true, &|_| {}).await.unwrap_err();
+    let usages = match &error {
+        DeleteError::MadeMeanwhile { usages } => usages,
+        other => panic!("{other}"),
+    };
+    assert_eq!(usages.iter().map(ToString::to_string).collect::<Vec<_>>(), ["AcmeCluster default/late"]);
+    estate.acme_clusters("default").delete("late", &DeleteParams::default()).await.unwrap();
 }
 
 /// An entry without objects, and objects without an entry.

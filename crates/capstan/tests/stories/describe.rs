@@ -175,10 +175,10 @@ async fn every_state_is_read_as_it_is() {
     let plane = Plane::start_bare().await;
     let client = plane.client().await;
     admin(&plane).run(&["describe", "cluster", "prod"]).fails(&[
-        "has no kind Cluster",
+        "knows no kind Cluster",
         "hint:",
         "--kubeconfig",
-        "`init`",
+        "by init",
     ]);
 
     // A management cluster that does not know v1beta2 yet, and then does.
@@ -203,8 +203,8 @@ async fn refuse(plane: &Arc<Plane>, client: &Client) {
     let describe = |words: &[&str]| user.run(&[&["describe", "cluster"], words].concat());
     describe(&["prud", "-n", namespace]).fails(&[&missing("prud"), "of a similar name: prod"]);
     describe(&["else", "-n", namespace])
-        .fails(&[&missing("else"), &format!("in namespace {namespace} are: prod")]);
-    describe(&[CLUSTER, "-n", "kube-public"]).fails(&["name it by -n: ", namespace]);
+        .fails(&[&missing("else"), &format!("namespace {namespace} has these: prod")]);
+    describe(&[CLUSTER, "-n", "kube-public"]).fails(&["in another namespace: ", &format!("-n {namespace}")]);
     describe(&["prod", "--show-conditions", "a, b"]).fails(&["--show-conditions", "blanks"]);
     describe(&["prod", "-n", namespace, "--kubeconfig-context", "nowhere"]).fails(&["nowhere"]);
     User::new()

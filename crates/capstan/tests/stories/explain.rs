@@ -610,10 +610,9 @@ async fn clusters_that_nobody_can_explain() {
     let namespace = caller.story.namespace.clone();
     // Names that no other story uses: other namespaces are looked at as well.
     let words = ["explain", "cluster", "nowhere-at-all"];
-    caller.run(&words).fails(&[
-        &format!("there is no Cluster {namespace}/nowhere-at-all in https://"),
-        "has no Clusters at all",
-    ]);
+    caller
+        .run(&words)
+        .fails(&[&format!("there is no Cluster {namespace}/nowhere-at-all in https://"), "has no Clusters"]);
     caller.story.create_cluster("lonesome", "LocalCluster", "none").await;
     caller.run(&words).fails(&[&format!("hint: namespace {namespace} has these: lonesome")]);
     let other = Caller::begin("unexplained").await;

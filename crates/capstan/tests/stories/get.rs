@@ -96,7 +96,7 @@ async fn a_kubeconfig_that_is_not_there_is_explained() {
     let namespace = caller.story.namespace.clone();
     caller.run(&LONELY).fails(&[
         &format!("there is no Cluster {namespace}/lonely in https://"),
-        &format!("hint: namespace {namespace} has no Clusters at all"),
+        &format!("hint: namespace {namespace} has no Clusters"),
     ]);
     let manager = caller.story.manager(Which::Core);
     caller.story.create_cluster("lonely", "LocalCluster", "none").await;

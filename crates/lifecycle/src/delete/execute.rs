@@ -7,7 +7,7 @@ use kube::api::DeleteParams;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use super::{DeleteError, Doomed, Plan, Stage};
+use super::{DeleteError, Doomed, Plan, Stage, usage};
 use crate::{ManagementCluster, ObjectRef, error, sweep::Component};
 
 /// How many requests are under way at a time.
@@ -55,6 +55,14 @@ pub(crate) async fn execute(
             doomed.iter().filter(|it| it.stage == stage).map(|it| &it.component).collect();
         if members.is_empty() {
             continue;
+        }
+        if stage == Stage::Definitions {
+            // They take their objects with them, and the plan is some seconds old.
+            let kinds = cluster.kinds().await?;
+            let usages = usage::of_definitions(cluster, kinds, &plan.selection, &members).await?;
+            if !usages.is_empty() {
+                return Err(DeleteError::MadeMeanwhile { usages });
+            }
         }
         tell(Event::Stage { stage, count: members.len() });
         let requests = members.iter().map(|component| delete_one(cluster, component, tell));

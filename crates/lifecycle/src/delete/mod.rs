@@ -65,6 +65,7 @@ pub struct Plan {
     pub targets: Vec<Target>,
     /// Who still needs them.
     pub usages: Vec<Usage>,
+    selection: Selection,
     options: Options,
 }
 
@@ -153,6 +154,16 @@ pub enum DeleteError {
         /// Whether definitions were to go as well.
         include_crd: bool,
     },
+    /// Somebody began to need the providers' kinds while the rest of them was being deleted.
+    #[error(
+        "{} of kinds that were about to go, made after this command began; the kinds and these objects are left as \
+         they are",
+        still_there(usages)
+    )]
+    MadeMeanwhile {
+        /// Who.
+        usages: Vec<Usage>,
+    },
     /// A definition is still there after it was deleted.
     #[error("{object} was deleted, but is still there after {seconds} s: {reason}")]
     NotGone {
@@ -198,6 +209,10 @@ impl DeleteError {
                  --force deletes the providers all the same, and nobody looks after the objects any more"
                     .to_owned(),
             ),
+            Self::MadeMeanwhile { .. } => Some(
+                "delete these objects and run the same command again, or leave --include-crd out to finish without"
+                    .to_owned(),
+            ),
             Self::NotGone { .. } => Some(
                 "see to what holds it, then run the same command again; the provider is still in the inventory"
                     .to_owned(),
@@ -221,7 +236,7 @@ pub async fn plan(
     let services = doom::webhook_services(cluster, &found).await?;
     let site = doom::Site { inventory: &inventory, chosen: &chosen, kinds, services: &services, options };
     let targets: Vec<Target> = chosen.iter().map(|it| site.judge(it, &found)).collect();
-    let mut plan = Plan { targets, usages: Vec::new(), options };
+    let mut plan = Plan { targets, usages: Vec::new(), selection: selection.clone(), options };
     if !plan.is_empty() {
         plan.usages = usage::find(cluster, kinds, selection, &readings, &plan.namespaces()).await?;
     }

@@ -10,7 +10,7 @@ use super::{
     Selection, choice,
     search::{Reading, look},
 };
-use crate::{Kind, Kinds, ManagementCluster, ServerError};
+use crate::{Kind, Kinds, ManagementCluster, ServerError, sweep::Component};
 
 const AT_ONCE: usize = 16;
 /// How many objects of a kind are named.
@@ -73,6 +73,24 @@ pub(crate) async fn find(
     let within: Vec<Option<Usage>> = stream::iter(looks).buffer_unordered(AT_ONCE).try_collect().await?;
     let own = readings.iter().map(|it| usage(it.kind, &it.objects, selection, true));
     let mut usages: Vec<Usage> = own.chain(within).flatten().collect();
+    usages.sort();
+    Ok(usages)
+}
+
+/// Who needs the kinds of definitions that are about to go.
+pub(crate) async fn of_definitions(
+    cluster: &ManagementCluster,
+    kinds: &Kinds,
+    selection: &Selection,
+    definitions: &[&Component],
+) -> Result<Vec<Usage>, ServerError> {
+    let defined = definitions.iter().filter_map(|it| kinds.defined_by(&it.id.name));
+    let looks = defined.map(|kind| async move {
+        let objects = look(cluster, kinds, kind, None, "").await?;
+        Ok::<_, ServerError>(usage(kind, &objects, selection, true))
+    });
+    let usages: Vec<Option<Usage>> = stream::iter(looks).buffer_unordered(AT_ONCE).try_collect().await?;
+    let mut usages: Vec<Usage> = usages.into_iter().flatten().collect();
     usages.sort();
     Ok(usages)
 }

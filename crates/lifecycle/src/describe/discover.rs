@@ -8,18 +8,18 @@ use capstan_api::{
 };
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{
-    Api,
-    api::{DynamicObject, PartialObjectMeta},
-};
+use kube::{Api, api::DynamicObject};
 use serde_json::Value;
 
 use super::{
-    DescribeError, Found, Options, Reference, Snapshot, Unreadable, Watched, Why,
+    Found, Options, Reference, Snapshot, Unreadable, Watched, Why,
     snapshot::{Listing, name},
     watched::selector,
 };
-use crate::{Kind, Kinds, ManagementCluster, ServerError};
+use crate::{
+    Kind, Kinds, ManagementCluster, ServerError,
+    clusters::{self, ClusterError},
+};
 
 /// How many requests are under way at a time.
 const AT_ONCE: usize = 16;
@@ -42,7 +42,7 @@ pub async fn read(
     namespace: &str,
     name: &str,
     options: &Options,
-) -> Result<Reading, DescribeError> {
+) -> Result<Reading, ClusterError> {
     let kinds = cluster.kinds().await?;
     let reader = Reader { cluster, kinds, namespace, name };
     let (object, machines, machine_sets, machine_deployments, machine_pools, health_checks, resource_sets) =
@@ -90,35 +90,20 @@ impl Reader<'_> {
         VERSIONS.iter().find_map(|version| self.kinds.find(&format!("{group}/{version}"), kind))
     }
 
-    async fn cluster(&self) -> Result<Value, DescribeError> {
-        let url = || self.cluster.url().to_owned();
+    async fn cluster(&self) -> Result<Value, ClusterError> {
         let Some(kind) = self.kind(CORE_GROUP, "Cluster") else {
-            return Err(DescribeError::NotInstalled { url: url() });
+            return Err(ClusterError::NotInstalled { url: self.cluster.url().to_owned() });
         };
-        let (namespace, name) = (self.namespace.to_owned(), self.name.to_owned());
-        match self.cluster.objects(kind, Some(self.namespace)).get_opt(self.name).await {
+        let Self { namespace, name, .. } = self;
+        match self.cluster.objects(kind, Some(namespace)).get_opt(name).await {
             Ok(Some(object)) => Ok(value(object, kind)),
-            Ok(None) => {
-                let others = self.all_clusters(kind).await;
-                Err(DescribeError::NoSuchCluster { url: url(), namespace, name, others })
-            }
+            Ok(None) => Err(clusters::not_found(self.cluster, kind, namespace, name).await),
             Err(error) => Err(self.cluster.failed(format!("read Cluster {namespace}/{name}"), error).into()),
         }
     }
 
-    /// Namespace and name of the Clusters that the user may see.
-    async fn all_clusters(&self, kind: &Kind) -> Vec<(String, String)> {
-        let found = match self.cluster.list_metadata(kind, None, "").await {
-            Ok(found) => found,
-            // Who may not look everywhere may look here. Names are only a help: without them the error stands as it is.
-            Err(_) => self.cluster.list_metadata(kind, Some(self.namespace), "").await.unwrap_or_default(),
-        };
-        let pair = |it: PartialObjectMeta<DynamicObject>| Some((it.metadata.namespace?, it.metadata.name?));
-        found.into_iter().filter_map(pair).collect()
-    }
-
     /// The objects of a core kind that belong to the Cluster; none where the kind is not installed.
-    async fn list(&self, kind: &str) -> Result<Listing, DescribeError> {
+    async fn list(&self, kind: &str) -> Result<Listing, ClusterError> {
         match self.kind(CORE_GROUP, kind) {
             Some(kind) => Ok(self.list_of(kind).await?),
             None => Ok(Ok(Vec::new())),
@@ -137,7 +122,7 @@ impl Reader<'_> {
     }
 
     /// The binding that bears the Cluster's name.
-    async fn resource_sets(&self, options: &Options) -> Result<Listing, DescribeError> {
+    async fn resource_sets(&self, options: &Options) -> Result<Listing, ClusterError> {
         let kind = self.kind(ADDONS_GROUP, "ClusterResourceSetBinding");
         let Some(kind) = kind.filter(|_| options.show_resource_sets) else {
             return Ok(Ok(Vec::new()));

@@ -1,73 +1,73 @@
-//! Why there is nothing to describe.
+//! Why there is no Cluster to look at, and which ones there are.
+
+use capstan_api::names::CORE_GROUP;
 
 use crate::ServerError;
 
-/// A Cluster cannot be described.
+/// A Cluster cannot be found.
 #[derive(Debug, thiserror::Error)]
-pub enum DescribeError {
-    /// There are no Clusters at all.
-    #[error(
-        "{url} has no kind Cluster of cluster.x-k8s.io in v1beta2 or v1beta1: it is no management cluster, or its core \
-         provider is not installed"
-    )]
+pub enum ClusterError {
+    /// The server refused to answer, or could not be reached.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    /// The kind is not there.
+    #[error("{url} knows no kind Cluster of {CORE_GROUP}: Cluster API is not installed there")]
     NotInstalled {
         /// The API server.
         url: String,
     },
-    /// There is no Cluster of that name.
+    /// No Cluster has that name.
     #[error("there is no Cluster {namespace}/{name} in {url}")]
-    NoSuchCluster {
+    NotFound {
         /// The API server.
         url: String,
-        /// Where it was looked for.
+        /// The namespace that was looked at.
         namespace: String,
-        /// Its name.
+        /// The name.
         name: String,
         /// The Clusters that are there, by namespace and name; none where they may not be listed.
         others: Vec<(String, String)>,
     },
-    /// The server could not be asked.
-    #[error(transparent)]
-    Server(#[from] ServerError),
 }
 
 /// How many names a hint tells.
 const SOME: usize = 10;
 
-impl DescribeError {
+impl ClusterError {
     /// What to do about it, where something can be.
     pub fn hint(&self) -> Option<String> {
         match self {
+            Self::Server(error) => error.hint(),
             Self::NotInstalled { .. } => Some(
-                "name a management cluster by --kubeconfig and --kubeconfig-context, or install providers by `init`"
+                "name the management cluster by --kubeconfig or --kubeconfig-context, or install Cluster API by init"
                     .to_owned(),
             ),
-            Self::NoSuchCluster { namespace, name, others, .. } => Some(suggest(namespace, name, others)),
-            Self::Server(error) => error.hint(),
+            Self::NotFound { namespace, name, others, .. } => Some(suggest(namespace, name, others)),
         }
     }
 }
 
 fn suggest(namespace: &str, name: &str, others: &[(String, String)]) -> String {
-    let elsewhere = listed(others.iter().filter(|it| it.1 == name).map(|it| it.0.as_str()));
-    if let Some(namespaces) = elsewhere {
-        return format!("one of that name is in another namespace; name it by -n: {namespaces}");
+    let elsewhere = others.iter().filter(|it| it.1 == name).map(|it| format!("-n {}", it.0));
+    if let Some(namespaces) = listed(elsewhere) {
+        return format!("one of that name is in another namespace: {namespaces}");
     }
     let here = || others.iter().filter(|it| it.0 == namespace).map(|it| it.1.as_str());
     if let Some(similar) = listed(here().filter(|it| is_similar(it, name))) {
         return format!("there is one of a similar name: {similar}");
     }
     if let Some(names) = listed(here()) {
-        return format!("the Clusters in namespace {namespace} are: {names}");
+        return format!("namespace {namespace} has these: {names}");
     }
-    match listed(others.iter().map(|(namespace, name)| format!("{namespace}/{name}"))) {
-        Some(all) => format!("namespace {namespace} has no Clusters; name another one by -n: {all}"),
-        None => {
-            "no Clusters are to be seen in any namespace: look whether --kubeconfig and --kubeconfig-context \
-                 name the right management cluster"
+    let all = listed(others.iter().map(|(namespace, name)| format!("{namespace}/{name}")));
+    let rest = all.map_or_else(
+        || {
+            "nor has any other: --kubeconfig or --kubeconfig-context names another management cluster"
                 .to_owned()
-        }
-    }
+        },
+        |all| format!("-n names another one: {all}"),
+    );
+    format!("namespace {namespace} has no Clusters; {rest}")
 }
 
 fn listed(names: impl Iterator<Item = impl Into<String>>) -> Option<String> {
@@ -124,11 +124,11 @@ mod tests {
     fn a_hint_says_where_to_look() {
         let pair = |it: &(&str, &str)| (it.0.to_owned(), it.1.to_owned());
         for (others, expected) in [
-            (&[][..], "no Clusters are to be seen"),
-            (&[("b", "prod"), ("c", "prod"), ("a", "x")], "by -n: b, c"),
+            (&[][..], "namespace a has no Clusters; nor has any other"),
+            (&[("b", "prod"), ("c", "prod"), ("a", "x")], "in another namespace: -n b, -n c"),
             (&[("a", "prud"), ("a", "zzz")], "similar name: prud"),
-            (&[("a", "zzz"), ("a", "qqq"), ("b", "x")], "in namespace a are: qqq, zzz"),
-            (&[("b", "zzz")], "by -n: b/zzz"),
+            (&[("a", "zzz"), ("a", "qqq"), ("b", "x")], "namespace a has these: qqq, zzz"),
+            (&[("b", "zzz")], "namespace a has no Clusters; -n names another one: b/zzz"),
         ] {
             let others: Vec<_> = others.iter().map(pair).collect();
             let hint = suggest("a", "prod", &others);

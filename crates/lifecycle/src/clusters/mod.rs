@@ -1,5 +1,7 @@
 //! Clusters: found by name, and listed with what their users ask for first.
 
+mod error;
+
 use std::collections::BTreeSet;
 
 use capstan_api::{
@@ -12,57 +14,9 @@ use kube::api::DynamicObject;
 use serde::Serialize;
 use serde_json::Value;
 
+pub use error::ClusterError;
+
 use crate::{Kind, Kinds, ManagementCluster, ServerError};
-
-/// A Cluster cannot be found.
-#[derive(Debug, thiserror::Error)]
-pub enum ClusterError {
-    /// The server refused to answer, or could not be reached.
-    #[error(transparent)]
-    Server(#[from] ServerError),
-    /// The kind is not there.
-    #[error("{url} knows no kind Cluster of {CORE_GROUP}: Cluster API is not installed there")]
-    NotInstalled {
-        /// The API server.
-        url: String,
-    },
-    /// No Cluster has that name.
-    #[error("there is no Cluster {namespace}/{name} in {url}")]
-    NotFound {
-        /// The API server.
-        url: String,
-        /// The namespace that was looked at.
-        namespace: String,
-        /// The name.
-        name: String,
-        /// Names of the Clusters that are in that namespace.
-        here: Vec<String>,
-        /// Namespaces that have a Cluster of that name.
-        elsewhere: Vec<String>,
-    },
-}
-
-impl ClusterError {
-    /// What to do about it, where something can be.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Server(error) => error.hint(),
-            Self::NotInstalled { .. } => Some(
-                "name the management cluster by --kubeconfig or --kubeconfig-context, or install Cluster API by init"
-                    .to_owned(),
-            ),
-            Self::NotFound { elsewhere, .. } if !elsewhere.is_empty() => {
-                Some(format!("one of that name is in another namespace: -n {}", elsewhere.join(" or -n ")))
-            }
-            Self::NotFound { here, namespace, .. } if !here.is_empty() => {
-                Some(format!("namespace {namespace} has these: {}", here.join(", ")))
-            }
-            Self::NotFound { namespace, .. } => {
-                Some(format!("namespace {namespace} has no Clusters at all; -n names another one"))
-            }
-        }
-    }
-}
 
 /// The Cluster of that name.
 pub async fn find(cluster: &ManagementCluster, namespace: &str, name: &str) -> Result<Value, ClusterError> {
@@ -86,20 +40,12 @@ pub(crate) async fn not_found(
         Ok(all) => all,
         Err(_) => cluster.list_metadata(kind, Some(namespace), "").await.unwrap_or_default(),
     };
-    let there = listed
-        .into_iter()
-        .map(|it| (it.metadata.namespace.unwrap_or_default(), it.metadata.name.unwrap_or_default()));
-    let (here, others): (Vec<_>, Vec<_>) = there.partition(|(its, _)| its == namespace);
+    let others = listed.into_iter().filter_map(|it| Some((it.metadata.namespace?, it.metadata.name?)));
     ClusterError::NotFound {
         url: cluster.url().to_owned(),
         namespace: namespace.to_owned(),
         name: name.to_owned(),
-        here: here.into_iter().map(|(_, name)| name).collect(),
-        elsewhere: others
-            .into_iter()
-            .filter(|(_, its)| its == name)
-            .map(|(namespace, _)| namespace)
-            .collect(),
+        others: others.collect(),
     }
 }
 
