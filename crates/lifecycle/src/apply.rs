@@ -258,4 +258,16 @@ mod tests {
         }
         assert!(Wave::ALL.is_sorted());
     }
+
+    #[test]
+    fn only_kinds_that_something_is_written_of_are_waited_for() {
+        let definition = |kind: &str| {
+            json!({"spec": {"group": "g.io", "names": {"kind": kind, "plural": kind.to_lowercase()},
+                            "versions": [{"name": "v1", "served": true}]}})
+        };
+        let (needed, other) = (definition("Box"), definition("Lid"));
+        let object = json!({"apiVersion": "g.io/v1", "kind": "Box"});
+        assert_eq!(used(&[&needed, &other], &[&object]), [&needed]);
+        assert!(used(&[&needed, &other], &[]).is_empty());
+    }
 }
