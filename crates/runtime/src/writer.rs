@@ -151,8 +151,7 @@ impl Writer {
         patch: &Value,
     ) -> Result<Observed, WriteError> {
         let api = self.api(resource, key);
-        let params =
-            PatchParams { field_manager: Some(self.field_manager.to_owned()), ..PatchParams::default() };
+        let params = self.patch_params();
         let patch = Patch::Merge(patch);
         self.send("patch", resource, key, async {
             match part {
@@ -196,8 +195,7 @@ impl Writer {
         operations: Vec<Value>,
     ) -> Result<Observed, WriteError> {
         let api = self.api(resource, key);
-        let params =
-            PatchParams { field_manager: Some(self.field_manager.to_owned()), ..PatchParams::default() };
+        let params = self.patch_params();
         let mut all = vec![json!({"op": "test", "path": "/metadata/uid", "value": uid})];
         all.extend(operations);
         let patch = serde_json::from_value(Value::Array(all)).map_err(|error| WriteError::Refused {
@@ -263,6 +261,13 @@ impl Writer {
         let params = ListParams::default().labels(label_selector);
         let list = self.limited("list", resource, &ObjectKey::new(namespace, "*"), api.list(&params)).await?;
         Ok(list.items.into_iter().map(|ObservedMetadata(object)| object.metadata).collect())
+    }
+
+    /// Fields that the server does not know are pruned in any case: it need not read every patch a second time to warn of
+    /// them.
+    fn patch_params(&self) -> PatchParams {
+        PatchParams { field_manager: Some(self.field_manager.to_owned()), ..PatchParams::default() }
+            .validation_ignore()
     }
 
     fn api(&self, resource: &ApiResource, key: &ObjectKey) -> Api<Observed> {
