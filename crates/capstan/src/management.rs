@@ -21,6 +21,9 @@ use serde_json::Value;
 
 use crate::{cli::generate::KubeconfigArgs, error::CommandError};
 
+/// More would not make a server faster, and each of them takes a connection.
+const REQUESTS_AT_ONCE: usize = 16;
+
 /// A management cluster and the namespace that the kubeconfig's context names.
 pub(crate) struct Management {
     client: Client,
@@ -34,6 +37,7 @@ impl Management {
         let options = ClientOptions {
             kubeconfig: given(args.kubeconfig.as_ref()).map(Into::into),
             context: given(args.kubeconfig_context.as_ref()),
+            at_once: REQUESTS_AT_ONCE,
             ..ClientOptions::default()
         };
         let unusable = |error| CommandError::new("cannot use the management cluster", error);

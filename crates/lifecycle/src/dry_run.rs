@@ -1,7 +1,7 @@
 //! Objects tried out on a management cluster: the server checks them as if they were applied, and stores nothing.
 
 use std::{
-    collections::{BTreeSet, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     time::Duration,
 };
 
@@ -11,9 +11,10 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api,
     api::{Patch, PatchParams, PostParams, Request},
+    core::ObjectMeta,
 };
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::{
@@ -63,12 +64,25 @@ pub struct Refusal {
     pub reason: String,
 }
 
+/// The metadata of definitions that are there, by name.
+pub type Definitions = HashMap<String, ObjectMeta>;
+
 /// Tries all objects, as they are to be applied together. The trials are in the order of the objects.
 ///
 /// Objects may need namespaces and kinds that are among them and not on the server yet. What is in such a namespace is
 /// tried in another one; what is of such a kind can only be checked for being one that will be served.
 pub async fn try_all(cluster: &ManagementCluster, objects: &[Value]) -> Result<Vec<Trial>, ServerError> {
-    let ground = &Ground::survey(cluster, objects).await?;
+    try_over(cluster, objects, &Definitions::new()).await
+}
+
+/// The same, sooner, for whoever knows the definitions that are there. Of those that would change, what comes of a trial
+/// is without the fields of others.
+pub async fn try_over(
+    cluster: &ManagementCluster,
+    objects: &[Value],
+    definitions: &Definitions,
+) -> Result<Vec<Trial>, ServerError> {
+    let ground = &Ground::survey(cluster, objects, definitions).await?;
     // The large ones at the front hold nobody up.
     let tried = objects
         .iter()
@@ -82,6 +96,8 @@ pub async fn try_all(cluster: &ManagementCluster, objects: &[Value]) -> Result<V
 /// What is there, and what is about to be.
 struct Ground<'a> {
     cluster: &'a ManagementCluster,
+    /// The definitions that are known to be there.
+    definitions: &'a Definitions,
     /// What the server knows.
     kinds: &'a Kinds,
     /// With what the objects define.
@@ -95,7 +111,11 @@ struct Ground<'a> {
 }
 
 impl<'a> Ground<'a> {
-    async fn survey(cluster: &'a ManagementCluster, objects: &'a [Value]) -> Result<Self, ServerError> {
+    async fn survey(
+        cluster: &'a ManagementCluster,
+        objects: &'a [Value],
+        definitions: &'a Definitions,
+    ) -> Result<Self, ServerError> {
         let kinds = cluster.kinds().await?;
         let (mut coming, mut defined) = (kinds.clone(), HashSet::new());
         for definition in objects.iter().filter(|it| Wave::of(it) == Wave::Definitions) {
@@ -112,7 +132,7 @@ impl<'a> Ground<'a> {
         let missing = looks.try_filter_map(async |it| Ok(it)).try_collect().await?;
         let is_namespace = |it: &&Value| Wave::of(it) == Wave::Namespaces;
         let wanted = objects.iter().filter(is_namespace).map(|it| text(it, "/metadata/name")).collect();
-        Ok(Self { cluster, kinds, coming, defined, missing, wanted })
+        Ok(Self { cluster, definitions, kinds, coming, defined, missing, wanted })
     }
 
     async fn try_one(&self, object: &Value) -> Result<Trial, ServerError> {
@@ -137,6 +157,9 @@ impl<'a> Ground<'a> {
         if let Some(namespace) = homeless.filter(|it| !self.wanted.contains(it)) {
             let reason = format!("namespace {namespace} is neither on the server nor among the objects");
             return Ok(refused(&id, reason));
+        }
+        if let Some(stored) = self.replace(kind, &id, object).await {
+            return Ok(Trial { object: id, outcome: Outcome::Stored(Box::new(stored)), note: None });
         }
         let mut answer = match homeless {
             Some(_) => self.ask(&id, || self.create(kind, &id, object, Some(STAND_IN))).await?,
@@ -167,6 +190,24 @@ impl<'a> Ground<'a> {
         serde_json::to_value(stored).map_err(kube::Error::SerdeError)
     }
 
+    /// Puts a definition in the place of the one that is known to be there, which takes a server two thirds of the time
+    /// that applying it does. Nothing comes of it where that leaves a question open: where it would not be accepted, or
+    /// not change.
+    async fn replace(&self, kind: &Kind, id: &ObjectRef, object: &Value) -> Option<Value> {
+        let live = self.definitions.get(&id.name).filter(|_| Wave::of(object) == Wave::Definitions)?;
+        let mut whole = object.clone();
+        let metadata = whole.get_mut("metadata")?.as_object_mut()?;
+        metadata.insert("resourceVersion".to_owned(), live.resource_version.clone()?.into());
+        // Nobody wants to know whose field is whose.
+        metadata.insert("managedFields".to_owned(), json!([{}]));
+        let params = PostParams { dry_run: true, field_manager: Some(FIELD_MANAGER.to_owned()) };
+        let url = self.cluster.objects(kind, None).resource_url().to_owned();
+        let request = Request::new(url).replace(&id.name, &params, serde_json::to_vec(&whole).ok()?).ok()?;
+        let stored: Value = self.cluster.client().request(strictly(request)).await.ok()?;
+        let generation = stored.pointer("/metadata/generation").and_then(Value::as_i64)?;
+        (live.generation? != generation || marks_anew(object, live)).then_some(stored)
+    }
+
     /// Whether nobody serves what a definition defines. Definitions are the largest objects that there are, and it
     /// takes a server half the time to create one as to apply it.
     fn is_new_definition(&self, object: &Value) -> bool {
@@ -194,13 +235,8 @@ impl<'a> Ground<'a> {
             }
         };
         let data = data.map_err(kube::Error::SerdeError)?;
-        let mut request = Request::new(url).create(&params, data).map_err(kube::Error::BuildRequest)?;
-        // Fields that nobody knows are refused when they are applied, but forgiven when an object is created.
-        let strict = format!("{}&fieldValidation=Strict", request.uri());
-        if let Ok(uri) = strict.parse() {
-            *request.uri_mut() = uri;
-        }
-        let mut stored: Value = self.cluster.client().request(request).await?;
+        let request = Request::new(url).create(&params, data).map_err(kube::Error::BuildRequest)?;
+        let mut stored: Value = self.cluster.client().request(strictly(request)).await?;
         if let (Some(metadata), Some(namespace)) =
             (stored.get_mut("metadata").and_then(Value::as_object_mut), &id.namespace)
         {
@@ -232,6 +268,24 @@ impl<'a> Ground<'a> {
             delay = (delay * 2).min(LONGEST_DELAY);
         }
     }
+}
+
+/// Whether an object has labels or annotations that are not there.
+fn marks_anew(object: &Value, live: &ObjectMeta) -> bool {
+    let differ = |field: &str, there: &Option<BTreeMap<String, String>>| {
+        let wanted = object["metadata"][field].as_object().into_iter().flatten();
+        let there = |name: &String| there.as_ref().and_then(|it| it.get(name)).map(String::as_str);
+        wanted.into_iter().any(|(name, value)| there(name) != value.as_str())
+    };
+    differ("labels", &live.labels) || differ("annotations", &live.annotations)
+}
+
+/// Has fields refused that nobody knows: so they are when an object is applied, but elsewhere they are forgiven.
+fn strictly(mut request: http::Request<Vec<u8>>) -> http::Request<Vec<u8>> {
+    if let Ok(uri) = format!("{}&fieldValidation=Strict", request.uri()).parse() {
+        *request.uri_mut() = uri;
+    }
+    request
 }
 
 /// What a server said to an object.

@@ -17,7 +17,8 @@ use crate::{Kind, Kinds, ServerError};
 const PAGE: u32 = 500;
 /// For how long a list is asked for again that the server is too busy for.
 const PATIENCE: Duration = Duration::from_secs(15);
-const DELAY: Duration = Duration::from_millis(100);
+const FIRST_DELAY: Duration = Duration::from_millis(20);
+const LONGEST_DELAY: Duration = Duration::from_millis(500);
 
 /// A management cluster.
 #[derive(Clone)]
@@ -107,7 +108,7 @@ impl ManagementCluster {
     {
         let mut params = ListParams::default().labels(selector).limit(PAGE);
         let mut items = Vec::new();
-        let start = Instant::now();
+        let (start, mut delay) = (Instant::now(), FIRST_DELAY);
         loop {
             match page(params.clone()).await {
                 Ok(list) => {
@@ -125,7 +126,8 @@ impl ManagementCluster {
                 Err(error) if crate::error::is_not_found(&error) => return Ok(Vec::new()),
                 // A kind that was just made answers a moment later.
                 Err(error) if crate::error::is_busy(&error) && start.elapsed() < PATIENCE => {
-                    sleep(DELAY).await;
+                    sleep(delay).await;
+                    delay = (delay * 2).min(LONGEST_DELAY);
                 }
                 Err(error) => {
                     return Err(self.failed(format!("list objects of kind {}", kind.resource.kind), error));

@@ -142,21 +142,24 @@ impl Releases<'_> {
             (self.tell)(Oddity::Overridden(&file));
         }
         let File { text, origin, .. } = file;
-        let components = self.render(&provider, text, &origin, wanted)?;
+        let components = self.render(&provider, text, &origin, wanted).await?;
         let watching_namespace = wanted.watching_namespace.map(str::to_owned);
         Ok(Prepared { provider, version, contract, components, watching_namespace, origin })
     }
 
-    fn render(
+    async fn render(
         &self,
         provider: &Provider,
         text: String,
         origin: &str,
         wanted: &Wanted<'_>,
     ) -> Result<Components, ReleaseError> {
-        let lookup = |name: &str| self.config.variable(name);
-        let documents = text::objects(text, Some(&lookup))
-            .map_err(|source| ReleaseError::Text { origin: origin.to_owned(), source: Box::new(source) })?;
+        let unreadable = |source| ReleaseError::Text { origin: origin.to_owned(), source: Box::new(source) };
+        let text = {
+            let lookup = |name: &str| self.config.variable(name);
+            text::render(text.into(), Some(&lookup)).map_err(unreadable)?.into_owned()
+        };
+        let documents = aside(move || text::read(&text)).await.map_err(unreadable)?;
         let options = Options {
             label: &provider.label(),
             target_namespace: wanted.target_namespace,
@@ -169,5 +172,13 @@ impl Releases<'_> {
             origin: origin.to_owned(),
             source: Box::new(source),
         })
+    }
+}
+
+/// Does work that takes a while beside everything else, so that others can talk to servers meanwhile.
+pub(crate) async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
     }
 }

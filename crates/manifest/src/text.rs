@@ -59,21 +59,29 @@ pub fn objects<'a>(
     text: impl Into<Cow<'a, str>>,
     lookup: Option<Lookup<'_>>,
 ) -> Result<Vec<Document>, TextError> {
-    let text = text.into();
+    let text = render(text.into(), lookup)?;
+    read(&text)
+}
+
+/// The text with its variables replaced.
+pub fn render<'a>(text: Cow<'a, str>, lookup: Option<Lookup<'_>>) -> Result<Cow<'a, str>, TextError> {
     if is_web_page(&text) {
         return Err(TextError::WebPage);
     }
     // Without a lookup, too: a variable that nobody can replace is better told before it is installed.
     let template = Template::parse(&text)?;
-    let documents = match lookup {
-        Some(lookup) => {
-            let rendered = template.render(lookup)?;
+    match lookup {
+        Some(lookup) => Ok(template.render(lookup)?.into()),
+        None => {
             drop(template);
-            drop(text);
-            yaml::read(&rendered)?
+            Ok(text)
         }
-        None => yaml::read(&text)?,
-    };
+    }
+}
+
+/// The objects of a text without variables.
+pub fn read(text: &str) -> Result<Vec<Document>, TextError> {
+    let documents = yaml::read(text)?;
     for (index, document) in documents.iter().enumerate() {
         if !document.value.is_object() {
             return Err(TextError::NotAnObject {

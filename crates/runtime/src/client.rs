@@ -18,6 +18,7 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 use rustls::{ClientConfig, client::Resumption};
+use tokio::sync::Semaphore;
 use tower::{BoxError, Layer, Service, ServiceBuilder};
 
 use crate::{metrics::Metrics, throttle::Throttle};
@@ -38,6 +39,8 @@ pub struct ClientOptions {
     pub qps: f64,
     /// Requests at once beyond that average.
     pub burst: u32,
+    /// Requests that wait for their answers at the same time; 0 for any number. Each of them may take a connection.
+    pub at_once: usize,
 }
 
 /// No client could be made.
@@ -97,7 +100,7 @@ pub fn connect(
     config.read_timeout = Some(SILENCE_LIMIT);
     let url = config.cluster_url.to_string();
     let host = config.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
-    let layer = Meter { counted: Some((metrics.clone(), host.into())), throttle: throttle(options) };
+    let layer = Meter::new(Some((metrics.clone(), host.into())), options);
     let wrap = |source| ClientError::Build { url, source };
     if config.proxy_url.is_some() {
         return Ok(ClientBuilder::try_from(config).map_err(wrap)?.with_layer(&layer).build());
@@ -112,7 +115,7 @@ pub fn connect_workload(config: &Config, options: &ClientOptions) -> Result<Clie
     let mut tls = config.rustls_client_config().map_err(wrap)?;
     // One connection stays open: room to resume hundreds would be most of what a client weighs.
     tls.resumption = Resumption::disabled();
-    let layer = Meter { counted: None, throttle: throttle(options) };
+    let layer = Meter::new(None, options);
     build(config, tls, 1, &layer).map_err(wrap)
 }
 
@@ -144,15 +147,20 @@ fn build(config: &Config, tls: ClientConfig, most_idle: usize, layer: &Meter) ->
     Ok(ClientBuilder::new(service, config.default_namespace.clone()).with_layer(layer).build())
 }
 
-fn throttle(options: &ClientOptions) -> Option<Arc<Throttle>> {
-    (options.qps > 0.0).then(|| Arc::new(Throttle::new(options.qps, options.burst)))
-}
-
-/// Counts requests and holds them back where a rate is set.
+/// Counts requests and holds them back where a rate or a number is set.
 #[derive(Clone, Debug)]
 struct Meter {
     counted: Option<(Metrics, Arc<str>)>,
     throttle: Option<Arc<Throttle>>,
+    places: Option<Arc<Semaphore>>,
+}
+
+impl Meter {
+    fn new(counted: Option<(Metrics, Arc<str>)>, options: &ClientOptions) -> Self {
+        let throttle = (options.qps > 0.0).then(|| Arc::new(Throttle::new(options.qps, options.burst)));
+        let places = (options.at_once > 0).then(|| Arc::new(Semaphore::new(options.at_once)));
+        Self { counted, throttle, places }
+    }
 }
 
 impl<S> Layer<S> for Meter {
@@ -193,7 +201,12 @@ where
             if let Some(throttle) = &meter.throttle {
                 throttle.pass().await;
             }
+            let place = match &meter.places {
+                Some(places) => places.acquire().await.ok(),
+                None => None,
+            };
             let response = response.await;
+            drop(place);
             if let Some((metrics, host)) = &meter.counted {
                 let code = response.as_ref().map(|response| response.status().as_str().to_owned());
                 metrics.request(&method, host, &code.unwrap_or_else(|_| "<error>".to_owned()));

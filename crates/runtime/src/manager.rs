@@ -106,6 +106,7 @@ impl Manager {
             context: None,
             qps: options.kube_api_qps,
             burst: options.kube_api_burst,
+            at_once: 0,
         };
         let metrics = Metrics::default();
         let config = client::find_config(&client_options).await?;

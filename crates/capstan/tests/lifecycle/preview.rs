@@ -4,13 +4,17 @@ use std::collections::BTreeMap;
 
 use capstan_lifecycle::{
     diff::{self, Action, Handling, Intent, Preview},
-    dry_run::{self, Outcome},
+    dry_run::{self, Definitions, Outcome},
     sweep,
 };
-use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
+use k8s_openapi::{
+    api::{apps::v1::Deployment, core::v1::ConfigMap},
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
 use kube::{
     Api,
     api::{Patch, PatchParams, PostParams},
+    core::ObjectMeta,
 };
 use serde_json::{Value, json};
 
@@ -35,6 +39,7 @@ async fn a_change_is_shown_before_it_is_made() {
     assert!(estate.labelled().await.is_empty(), "nothing was written");
     estate.furnish().await;
     estate.put_in(std::slice::from_ref(&acme)).await;
+    definitions_are_tried_over_those_that_are_there(&estate, &acme).await;
     upgrades_are_compared(&estate, &acme).await;
 }
 
@@ -102,6 +107,57 @@ async fn all_refusals_are_collected(estate: &Estate, acme: &Release) {
     for (object, words) in expected {
         assert!(refusals[object].contains(words), "{object}: {}", refusals[object]);
     }
+}
+
+/// Whoever knows the definitions gets the same answers as who does not, and nothing is written.
+async fn definitions_are_tried_over_those_that_are_there(estate: &Estate, acme: &Release) {
+    let same = acme.rendered(acme.components()).into_iter().find(is_definition).unwrap();
+    let with = |object: &Value, pointer: &str, name: &str, value: Value| {
+        let mut changed = object.clone();
+        changed.pointer_mut(pointer).unwrap()[name] = value;
+        changed
+    };
+    let schema = "/spec/versions/0/schema/openAPIV3Schema";
+    let described = with(&same, schema, "description", "anew".into());
+    let annotated = with(&same, "/metadata", "annotations", json!({"note": "new"}));
+    let misspelt = with(&described, "/spec", "scpoe", "Cluster".into());
+    let invalid = with(&same, schema, "type", "thing".into());
+
+    let definitions: Api<CustomResourceDefinition> = Api::all(estate.client.clone());
+    let name = same["metadata"]["name"].as_str().unwrap();
+    let live = definitions.get(name).await.unwrap();
+    let outdated = ObjectMeta { resource_version: Some("1".to_owned()), ..live.metadata.clone() };
+    for known in [live.metadata.clone(), outdated] {
+        let known = Definitions::from([(name.to_owned(), known)]);
+        for (object, generation, words) in [
+            (&same, 0, ""),
+            (&described, 1, ""),
+            (&annotated, 0, ""),
+            (&misspelt, 0, "field not declared in schema"),
+            (&invalid, 0, "type: Unsupported value: \"thing\""),
+        ] {
+            let objects = std::slice::from_ref(object);
+            let trial = dry_run::try_over(&estate.cluster(), objects, &known).await.unwrap().remove(0);
+            match trial.outcome {
+                Outcome::Stored(stored) => {
+                    let expected = live.metadata.generation.map(|it| it + generation);
+                    assert_eq!(stored["metadata"]["generation"].as_i64(), expected);
+                    let wanted = &object["metadata"]["annotations"]["note"];
+                    assert_eq!(stored["metadata"]["annotations"]["note"], *wanted);
+                    assert_eq!(words, "");
+                }
+                Outcome::Refused(refusal) => {
+                    assert!(!words.is_empty() && refusal.reason.contains(words), "{refusal}");
+                }
+                Outcome::Unknown => panic!("{} was not tried", trial.object),
+            }
+        }
+    }
+    assert_eq!(definitions.get(name).await.unwrap(), live);
+}
+
+fn is_definition(object: &Value) -> bool {
+    object["kind"] == "CustomResourceDefinition"
 }
 
 async fn unreachable_webhooks_do_not_block(estate: &Estate) {

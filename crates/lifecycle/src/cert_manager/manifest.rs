@@ -11,7 +11,7 @@ use capstan_repository::{CertManager, File, Repository};
 use serde_json::{Map, Value};
 
 use super::VERSION_ANNOTATION;
-use crate::release::{ReleaseError, Releases};
+use crate::release::{ReleaseError, Releases, aside};
 
 /// A version of cert-manager, ready to be applied.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,7 +27,8 @@ impl Manifest {
     pub async fn fetch(releases: &Releases<'_>, wanted: &CertManager) -> Result<Self, ReleaseError> {
         let repository = Repository::open_cert_manager(wanted, releases.config, releases.http)?;
         let File { text, origin, .. } = repository.components(&wanted.version).await?;
-        let documents = yaml::read(&text)
+        let documents = aside(move || yaml::read(&text))
+            .await
             .map_err(|error| ReleaseError::Text { origin: origin.clone(), source: Box::new(error.into()) })?;
         let objects: Vec<Value> = documents.into_iter().map(|it| it.value).collect();
         Self::new(&wanted.version, objects, &releases.config.images()?)

@@ -32,15 +32,27 @@ pub enum CertManagerPlan {
     Upgrade(CertManagerStep),
 }
 
+/// What the configuration wants, and how long it may take until it works; nothing where somebody else looks after it.
+pub(super) type Fetched = Result<Option<(Manifest, Duration)>, ReleaseError>;
+
+/// Fetches what the configuration wants.
+pub(super) async fn fetch(releases: &Releases<'_>) -> Fetched {
+    let config = releases.config.cert_manager()?;
+    if config.externally_provisioned {
+        return Ok(None);
+    }
+    Ok(Some((Manifest::fetch(releases, &config).await?, config.timeout)))
+}
+
 /// Compares cert-manager with what the configuration wants. Where its manifest cannot be had, that is told and stops
 /// nobody. Whoever knows what is installed saves a search for it.
 pub(super) async fn plan(
     cluster: &ManagementCluster,
-    releases: &Releases<'_>,
+    fetched: Fetched,
     installed: Option<&[Component]>,
 ) -> Result<(CertManagerPlan, Option<Warning>), ServerError> {
-    let manifest = match fetch(releases).await {
-        Ok(Some(manifest)) => manifest,
+    let (manifest, limit) = match fetched {
+        Ok(Some(fetched)) => fetched,
         Ok(None) => return Ok((CertManagerPlan::NotOurs, None)),
         Err(error) => {
             let text = format!("it cannot be told whether it is up to date: {error}");
@@ -48,7 +60,6 @@ pub(super) async fn plan(
             return Ok((CertManagerPlan::NotOurs, Some(warning)));
         }
     };
-    let (manifest, limit) = manifest;
     let plan = match installed {
         Some(installed) => cert_manager::plan_among(cluster, &manifest, installed).await?,
         None => cert_manager::plan(cluster, &manifest).await?,
@@ -59,12 +70,4 @@ pub(super) async fn plan(
         Plan::Upgrade { from, .. } => CertManagerPlan::Upgrade(CertManagerStep { from, manifest, limit }),
     };
     Ok((plan, None))
-}
-
-async fn fetch(releases: &Releases<'_>) -> Result<Option<(Manifest, Duration)>, ReleaseError> {
-    let config = releases.config.cert_manager()?;
-    if config.externally_provisioned {
-        return Ok(None);
-    }
-    Ok(Some((Manifest::fetch(releases, &config).await?, config.timeout)))
 }

@@ -24,7 +24,7 @@ use super::{
 use crate::{
     Kind, ManagementCluster, ObjectRef, ServerError,
     diff::{self, Handling, Intent, Preview},
-    dry_run::{self, Outcome, Trial},
+    dry_run::{self, Definitions, Outcome, Trial},
     inventory::{Installed, Inventory},
     release::{Prepared, ReleaseError, Releases, Wanted},
     sweep::{self, Component},
@@ -115,22 +115,34 @@ impl Upgrade {
         let (targets, mut warnings) = targets(releases, &providers, &unfinished, goal).await?;
         let (targets, up_to_date) = to_do(targets, &unfinished, allow_downgrade)?;
         if targets.is_empty() {
-            let cert_manager = certificates(cluster, releases, None, &mut warnings).await?;
+            let manifest = certificates::fetch(releases).await;
+            let cert_manager = certificates(cluster, manifest, None, &mut warnings).await?;
             return Ok(Self { cert_manager, steps: Vec::new(), up_to_date, warnings });
         }
-        let roles = sweep::sweep_kinds(cluster, label::CLUSTERCTL, is_role).await?;
+        let (roles, definitions) = futures::try_join!(
+            sweep::sweep_kinds(cluster, label::CLUSTERCTL, is_role),
+            definitions(cluster),
+        )?;
         let stay = providers.iter().filter(|it| !targets.iter().any(|target| target.provider == **it));
-        let (installed, prepared, others, core_before) = futures::try_join!(
-            async { Ok(components(cluster).await?) },
-            try_join_all(targets.iter().map(|it| fetch(releases, it, &roles))),
+        let tried = targets.iter().map(async |it| {
+            let release = fetch(releases, it, &roles).await?;
+            let trials = dry_run::try_over(cluster, release.components.objects(), &definitions).await?;
+            Ok::<_, UpgradeError>((release, trials))
+        });
+        let (installed, manifest, tried, others, core_before) = futures::try_join!(
+            async { Ok(components(cluster, &definitions).await?) },
+            async { Ok(certificates::fetch(releases).await) },
+            try_join_all(tried),
             async { Ok(join_all(stay.map(|it| speaker(releases, it))).await) },
             contract_before(cluster, releases, core),
         )?;
-        let cert_manager = certificates(cluster, releases, Some(&installed), &mut warnings).await?;
+        let cert_manager = certificates(cluster, manifest, Some(&installed), &mut warnings).await?;
         warnings.extend(untold(&others, &warnings));
+        let (prepared, trials): (Vec<_>, Vec<_>) = tried.into_iter().unzip();
         check_contracts(&targets, &prepared, &others, core, core_before.as_deref())?;
-        let steps = targets.into_iter().zip(prepared);
-        let steps = steps.map(|(target, release)| step(cluster, target, release, &installed));
+        let steps = targets.into_iter().zip(prepared).zip(trials);
+        let steps =
+            steps.map(|((target, release), trials)| step(cluster, target, release, trials, &installed));
         let steps = try_join_all(steps).await?;
         Ok(Self { cert_manager, steps, up_to_date, warnings })
     }
@@ -179,27 +191,34 @@ impl Upgrade {
     }
 }
 
+/// The kinds that providers define.
+async fn definitions(cluster: &ManagementCluster) -> Result<Definitions, ServerError> {
+    let kinds = cluster.kinds().await?;
+    let Some(kind) = kinds.find("apiextensions.k8s.io/v1", "CustomResourceDefinition") else {
+        return Ok(Definitions::new());
+    };
+    let found = cluster.list_metadata(kind, None, label::PROVIDER).await?;
+    Ok(found.into_iter().filter_map(|it| Some((it.metadata.name.clone()?, it.metadata))).collect())
+}
+
 /// Everything that clusterctl or we installed. Kinds that providers define are left out: what is of them is the user's,
 /// and cannot be read where nobody converts it.
-async fn components(cluster: &ManagementCluster) -> Result<Vec<Component>, ServerError> {
-    let kinds = cluster.kinds().await?;
-    let Some(definitions) = kinds.find("apiextensions.k8s.io/v1", "CustomResourceDefinition") else {
-        return Ok(Vec::new());
-    };
-    let defined = cluster.list_metadata(definitions, None, label::PROVIDER).await?;
-    let defined: HashSet<String> = defined.into_iter().filter_map(|it| it.metadata.name).collect();
-    let is_ours = |kind: &Kind| !defined.contains(&definition_of(kind));
+async fn components(
+    cluster: &ManagementCluster,
+    definitions: &Definitions,
+) -> Result<Vec<Component>, ServerError> {
+    let is_ours = |kind: &Kind| !definitions.contains_key(&definition_of(kind));
     sweep::sweep_kinds(cluster, label::CLUSTERCTL, is_ours).await
 }
 
 /// What is to be done about cert-manager, which the server has tried.
 async fn certificates(
     cluster: &ManagementCluster,
-    releases: &Releases<'_>,
+    manifest: certificates::Fetched,
     installed: Option<&[Component]>,
     warnings: &mut Vec<Warning>,
 ) -> Result<Option<CertManagerStep>, UpgradeError> {
-    let (plan, warning) = certificates::plan(cluster, releases, installed).await?;
+    let (plan, warning) = certificates::plan(cluster, manifest, installed).await?;
     warnings.extend(warning);
     match plan {
         CertManagerPlan::Upgrade(step) => {
@@ -377,18 +396,18 @@ fn check_contracts(
     }
 }
 
-/// Looks at what is there, and has the server try what is to come.
+/// Compares what is there with what is to come, and with what the server says to it.
 async fn step(
     cluster: &ManagementCluster,
     Target { provider, version }: Target,
     release: Prepared,
+    mut trials: Vec<Trial>,
     installed: &[Component],
 ) -> Result<Step, UpgradeError> {
     let label = provider.label();
     let objects = release.components.objects();
     let leftovers = prune::find(cluster, installed, &label, objects).await?;
     let own: Vec<Component> = installed.iter().filter(|it| it.provider() == Some(&label)).cloned().collect();
-    let mut trials = dry_run::try_all(cluster, objects).await?;
     let mut migrations = Vec::new();
     for (object, trial) in objects.iter().zip(&mut trials) {
         let id = ObjectRef::of(object);
