@@ -70,13 +70,11 @@ pub fn render<'a>(text: Cow<'a, str>, lookup: Option<Lookup<'_>>) -> Result<Cow<
     }
     // Without a lookup, too: a variable that nobody can replace is better told before it is installed.
     let template = Template::parse(&text)?;
-    match lookup {
-        Some(lookup) => Ok(template.render(lookup)?.into()),
-        None => {
-            drop(template);
-            Ok(text)
-        }
+    if let Some(lookup) = lookup {
+        return Ok(template.render(lookup)?.into());
     }
+    drop(template);
+    Ok(text)
 }
 
 /// The objects of a text without variables.

@@ -216,3 +216,34 @@ where
         .boxed()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+    use futures::future::join_all;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn no_more_requests_are_under_way_than_allowed() {
+        for (at_once, expected) in [(2, 2), (0, 10)] {
+            let (under_way, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+            let seen = Arc::clone(&most);
+            let server = tower::service_fn(move |_: Request<Body>| {
+                let (under_way, seen) = (Arc::clone(&under_way), Arc::clone(&seen));
+                async move {
+                    seen.fetch_max(under_way.fetch_add(1, Relaxed) + 1, Relaxed);
+                    tokio::task::yield_now().await;
+                    under_way.fetch_sub(1, Relaxed);
+                    Ok::<_, BoxError>(Response::new(()))
+                }
+            });
+            let options = ClientOptions { at_once, ..ClientOptions::default() };
+            let mut client = Meter::new(None, &options).layer(server);
+            let answers = join_all((0..10).map(|_| client.call(Request::new(Body::empty())))).await;
+            assert!(answers.iter().all(Result::is_ok));
+            assert_eq!(most.load(Relaxed), expected);
+        }
+    }
+}
