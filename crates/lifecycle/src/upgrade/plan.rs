@@ -82,10 +82,9 @@ impl Plan {
 pub async fn plan(cluster: &ManagementCluster, releases: &Releases<'_>) -> Result<Plans, UpgradeError> {
     let inventory = Inventory::read(cluster).await?;
     rules::core_of(&inventory.providers)?;
+    let certificates = async { certificates::plan(cluster, certificates::fetch(releases).await, None).await };
     let (prospects, spoken, certificates) =
-        futures::join!(look(releases, &inventory.providers), spoken_by(cluster), async {
-            certificates::plan(cluster, certificates::fetch(releases).await, None).await
-        },);
+        futures::join!(look(releases, &inventory.providers), spoken_by(cluster), certificates);
     let (cert_manager, warning) = certificates?;
     let plans = decide(&prospects, spoken?.as_deref());
     let mut warnings: Vec<Warning> = warning.into_iter().chain(warnings(&prospects)).collect();
