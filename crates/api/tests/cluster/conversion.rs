@@ -689,6 +689,7 @@ fn wrong_types_are_carried_through() {
         json!({"spec": {"topology": {"class": 5, "workers": {"machineDeployments": {"a": 1}, "machinePools": [1, null]}}}}),
         json!({"spec": {"topology": {"controlPlane": {"nodeDrainTimeout": 5, "machineHealthCheck": {"unhealthyConditions": {}}}}}}),
         json!({"spec": {"topology": {"controlPlane": {"deletion": "x", "nodeDrainTimeout": "5s"}}}}),
+        json!({"spec": {"topology": {"controlPlane": {"machineHealthCheck": 5, "healthCheck": {"remediation": {"templateRef": {"name": "t"}}}}}}}),
         json!({"status": {"infrastructureReady": "yes", "failureDomains": ["a"], "conditions": 5, "v1beta2": 5}}),
         json!({"status": {"deprecated": 5, "conditions": []}}),
     ] {

@@ -243,17 +243,15 @@ fn apply(rules: &[Rule], object: &mut Map<String, Value>, to: To) -> Result<(), 
         rules.iter().filter_map(|rule| take(object, paths(rule).0).map(|value| (rule, value))).collect();
     for (rule, value) in taken {
         let (source, target) = paths(rule);
-        let converted = rule.codec.convert(value, to).map_err(|error| error.within(source))?;
-        match converted {
-            Converted::To(value) => {
-                if let Err(value) = put(object, target, value) {
-                    put(object, source, value).ok();
-                }
-            }
+        // It stays as it is: nobody would know later that it had been converted.
+        if !has_room(object, target) {
+            put(object, source, value);
+            continue;
+        }
+        match rule.codec.convert(value, to).map_err(|error| error.within(source))? {
+            Converted::To(value) => put(object, target, value),
             Converted::Nothing => {}
-            Converted::Unfit(value) => {
-                put(object, source, value).ok();
-            }
+            Converted::Unfit(value) => put(object, source, value),
         }
     }
     Ok(())
@@ -512,14 +510,25 @@ fn take(object: &mut Map<String, Value>, path: &str) -> Option<Value> {
     value
 }
 
-/// Sets a field, and makes the objects around it. Gives the value back if something else is in the way.
-fn put(object: &mut Map<String, Value>, path: &str, value: Value) -> Result<(), Value> {
+/// Whether a field can be set: nothing but objects are around it.
+fn has_room(object: &Map<String, Value>, path: &str) -> bool {
+    let Some((field, rest)) = path.split_once('.') else {
+        return true;
+    };
+    match object.get(field) {
+        None => true,
+        Some(Value::Object(inner)) => has_room(inner, rest),
+        Some(_) => false,
+    }
+}
+
+/// Sets a field, and makes the objects around it. Where there is no room, nothing happens.
+fn put(object: &mut Map<String, Value>, path: &str, value: Value) {
     let Some((field, rest)) = path.split_once('.') else {
         object.insert(path.to_owned(), value);
-        return Ok(());
+        return;
     };
-    match object.entry(field).or_insert_with(|| json!({})) {
-        Value::Object(inner) => put(inner, rest, value),
-        _ => Err(value),
+    if let Value::Object(inner) = object.entry(field).or_insert_with(|| json!({})) {
+        put(inner, rest, value);
     }
 }
