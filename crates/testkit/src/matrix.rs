@@ -102,8 +102,10 @@ pub struct Tally {
     pub ran: usize,
     /// Runs that came to the same end.
     pub survived: usize,
-    /// Faults that never struck, because their request did not come again.
+    /// Faults that never struck, though the undisturbed controller sent their requests each time.
     pub missed: Vec<String>,
+    /// Faults that never struck at requests which it sends only sometimes: as the server is faster or slower.
+    pub rare: usize,
     /// Scene, request, fault, and what was different.
     pub failures: Vec<String>,
     /// From the fault to the next answer of core, and where that took longest.
@@ -137,8 +139,17 @@ type EndState = BTreeMap<String, Value>;
 
 struct Rehearsed {
     end: EndState,
-    requests: BTreeMap<RequestId, usize>,
+    requests: BTreeMap<RequestId, Sent>,
     writes: usize,
+}
+
+/// How a request went in rehearsals.
+#[derive(Default)]
+struct Sent {
+    /// In how many of them it was sent.
+    rehearsals: usize,
+    /// The most events that it has brought.
+    events: usize,
 }
 
 struct Run {
@@ -182,22 +193,27 @@ impl Matrix {
     pub async fn run(&self, scene: Scene) -> Tally {
         let rehearsed = self.rehearse(scene).await;
         let mut tally = Tally { requests: rehearsed.requests.len(), ..Tally::default() };
-        let injections = rehearsed.requests.iter().flat_map(|(request, events)| {
-            let faults = request.faults(*events).into_iter();
-            faults.map(|fault| Injection { request: request.clone(), fault })
+        let injections = rehearsed.requests.iter().flat_map(|(request, sent)| {
+            let faults = request.faults(sent.events).into_iter();
+            let is_regular = sent.rehearsals == REHEARSALS;
+            faults.map(move |fault| (is_regular, Injection { request: request.clone(), fault }))
         });
-        let mut runs =
-            stream::iter(injections.collect::<Vec<_>>())
-                .map(|injection| {
-                    let rehearsed = &rehearsed;
-                    async move {
-                        (injection.to_string(), self.run_until_struck(scene, rehearsed, injection).await)
-                    }
-                })
-                .buffer_unordered(self.parallel);
-        while let Some((what, run)) = runs.next().await {
+        let mut runs = stream::iter(injections.collect::<Vec<_>>())
+            .map(|(is_regular, injection)| {
+                let rehearsed = &rehearsed;
+                async move {
+                    let what = injection.to_string();
+                    (is_regular, what, self.run_until_struck(scene, rehearsed, injection).await)
+                }
+            })
+            .buffer_unordered(self.parallel);
+        while let Some((is_regular, what, run)) = runs.next().await {
             let Some(run) = run else {
-                tally.missed.push(format!("{}: {what}", scene.name));
+                if is_regular {
+                    tally.missed.push(format!("{}: {what}", scene.name));
+                } else {
+                    tally.rare += 1;
+                }
                 continue;
             };
             tally.ran += 1;
@@ -238,8 +254,9 @@ impl Matrix {
             assert_eq!(known.end, end, "{} has two ends without any fault", scene.name);
             known.writes = known.writes.max(writes);
             for (request, events) in requests {
-                let most = known.requests.entry(request).or_default();
-                *most = events.max(*most);
+                let sent = known.requests.entry(request).or_default();
+                sent.rehearsals += 1;
+                sent.events = events.max(sent.events);
             }
         }
         rehearsed.expect("rehearsed at least once")
