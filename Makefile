@@ -32,7 +32,7 @@ build: ## Build the binary as it is shipped, target/dist/capstan
 .PHONY: test
 test: lint control-plane ## Run the checks, the unit tests and the stories on a real control plane
 	$(call say,Unit tests and stories)
-	@$(CARGO) test --workspace --locked
+	@$(CARGO) test --workspace --locked --no-fail-fast
 
 .PHONY: test-compat
 test-compat: upstream control-plane ## Run the suites beside upstream's own binaries and manifests

@@ -329,6 +329,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn labels_and_annotations_of_others_are_no_news() {
+        let live = json!({"labels": {"ours": "1", "theirs": "2"}, "annotations": {"note": "old"}});
+        let live: ObjectMeta = serde_json::from_value(live).unwrap();
+        for (metadata, is_news) in [
+            (json!({}), false),
+            (json!({"labels": {"ours": "1"}, "annotations": {"note": "old"}}), false),
+            (json!({"labels": {"ours": "2"}}), true),
+            (json!({"labels": {"new": ""}}), true),
+            (json!({"annotations": {"note": "new"}}), true),
+        ] {
+            assert_eq!(marks_anew(&json!({"metadata": metadata}), &live), is_news, "{metadata}");
+        }
+    }
+
+    #[test]
     fn only_what_is_wrong_with_the_object_is_held_against_it() {
         let refused = |message: &str| Some(Answer::Refused(message.to_owned()));
         let unasked = |message: &str| Some(Answer::Unasked(message.to_owned()));
