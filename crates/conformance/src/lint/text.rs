@@ -92,29 +92,27 @@ impl<'a> Text<'a> {
             Spot::Offset(offset) => Some(place_in(&file.name, place_of(&file.text, *offset))),
             Spot::Object { document, pointer } => {
                 let begins = self.documents.get(*document)?.line;
-                let place = locate(&self.filled.text, begins, pointer)?;
+                let place = locate(&self.filled.text, begins, pointer);
                 Some(place_in(&file.name, self.filled.source_place(&file.text, place)))
             }
             Spot::Metadata(pointer) => {
                 let metadata = self.given.folder.as_ref()?.metadata.as_ref()?;
-                Some(place_in(&metadata.name, locate(&metadata.text, 1, pointer)?))
+                Some(place_in(&metadata.name, locate(&metadata.text, 1, pointer)))
             }
         }
     }
 }
 
-/// Where in the document that begins in a line a value is, or what would hold it if it were there.
-fn locate(text: &str, begins: usize, pointer: &str) -> Option<manifest::Place> {
+/// Where in the document that begins in a line a value is, or what would hold it if it were there. A document that is a
+/// block of text cannot be read from its first line on: that line is its place.
+fn locate(text: &str, begins: usize, pointer: &str) -> manifest::Place {
     // What comes before need not be read again: files of CRDs are long.
     let before: usize = text.split_inclusive('\n').take(begins.saturating_sub(1)).map(str::len).sum();
-    let text = text.get(before..)?;
-    let mut pointer = pointer;
-    loop {
-        if let Some(place) = yaml::locate(text, 0, pointer) {
-            return Some(manifest::Place { line: place.line + begins.saturating_sub(1), ..place });
-        }
-        pointer = pointer.rsplit_once('/')?.0;
-    }
+    let text = text.get(before..).unwrap_or_default();
+    let mut holders = std::iter::successors(Some(pointer), |it| Some(it.rsplit_once('/')?.0));
+    let place = holders.find_map(|it| yaml::locate(text, 0, it));
+    let place = place.unwrap_or(manifest::Place { line: 1, column: 1 });
+    manifest::Place { line: place.line + begins.saturating_sub(1), ..place }
 }
 
 pub(super) fn place_in(file: &str, place: manifest::Place) -> Place {

@@ -76,6 +76,16 @@ fn files_without_a_folder_are_checked_as_far_as_they_show() {
     assert_eq!(unseen, ["T1", "T13", "T2"].into());
 }
 
+#[test]
+fn a_document_that_is_a_block_of_text_has_a_place() {
+    let mut given = fixture::components();
+    given.file.text = "|\nmetadata:\n${A}".to_owned();
+    let report = check_components(&[given]);
+    let finding = report.findings.iter().find(|it| it.rule.id == "R1").unwrap();
+    assert!(finding.is_broken());
+    assert_eq!(finding.place.as_ref().map(|it| it.column), Some(1), "{finding:?}");
+}
+
 proptest! {
     #[test]
     fn no_text_is_too_strange(text in "([a-z${}:=#\"'|>&*!%@`,\\[\\]? -]|\n|---\n|kind: |metadata:\n|\\$\\{A\\}){0,60}") {
