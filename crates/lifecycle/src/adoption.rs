@@ -32,7 +32,7 @@ pub async fn adopt(cluster: &ManagementCluster, objects: &[Component]) -> Result
 }
 
 async fn adopt_one(cluster: &ManagementCluster, object: &Component) -> Result<(), ServerError> {
-    let Component { kind, id, metadata } = object;
+    let Component { kind, id, metadata, .. } = object;
     let api = cluster.objects(kind, id.namespace.as_deref());
     let mut metadata = metadata.clone();
     for tries in 1.. {

@@ -2,14 +2,15 @@
 
 use capstan_api::names::label;
 use futures::{StreamExt, TryStreamExt, stream};
-use kube::core::ObjectMeta;
+use kube::{api::DynamicObject, core::ObjectMeta};
+use serde_json::Value;
 
 use crate::{Kind, ManagementCluster, ObjectRef, ServerError};
 
 /// How many lists are under way at a time.
 const AT_ONCE: usize = 16;
 
-/// An object that was installed, of which only the metadata are known.
+/// An object that was installed.
 #[derive(Clone, Debug)]
 pub struct Component {
     /// Its kind.
@@ -18,6 +19,8 @@ pub struct Component {
     pub id: ObjectRef,
     /// Its metadata.
     pub metadata: ObjectMeta,
+    /// What else it says, where that was asked for.
+    pub content: Option<Value>,
 }
 
 impl Component {
@@ -48,12 +51,35 @@ pub async fn sweep_kinds(
     selector: &str,
     fits: impl Fn(&Kind) -> bool,
 ) -> Result<Vec<Component>, ServerError> {
-    let kinds = cluster.kinds().await?.preferred().filter(|it| it.is_managed && fits(it));
-    let lists = kinds.map(|kind| async move {
+    let list = async |kind: &Kind| {
         let found = cluster.list_metadata(kind, None, selector).await?;
-        Ok::<_, ServerError>(found.into_iter().map(|it| component(kind, it.metadata)).collect::<Vec<_>>())
-    });
-    let mut found: Vec<Component> = stream::iter(lists).buffer_unordered(AT_ONCE).try_concat().await?;
+        Ok(found.into_iter().map(|it| component(kind, it.metadata)).collect())
+    };
+    each_kind(cluster, fits, list).await
+}
+
+/// The same, with everything that the objects say.
+pub async fn sweep_whole(
+    cluster: &ManagementCluster,
+    selector: &str,
+    fits: impl Fn(&Kind) -> bool,
+) -> Result<Vec<Component>, ServerError> {
+    let list = async |kind: &Kind| {
+        let found = cluster.list(kind, None, selector).await?;
+        let whole = |it: DynamicObject| Component { content: Some(it.data), ..component(kind, it.metadata) };
+        Ok(found.into_iter().map(whole).collect())
+    };
+    each_kind(cluster, fits, list).await
+}
+
+async fn each_kind(
+    cluster: &ManagementCluster,
+    fits: impl Fn(&Kind) -> bool,
+    list: impl AsyncFn(&Kind) -> Result<Vec<Component>, ServerError>,
+) -> Result<Vec<Component>, ServerError> {
+    let kinds = cluster.kinds().await?.preferred().filter(|it| it.is_managed && fits(it));
+    let lists = kinds.map(|kind| list(kind));
+    let mut found = stream::iter(lists).buffer_unordered(AT_ONCE).try_concat().await?;
     found.sort_by(|a, b| a.id.cmp(&b.id));
     Ok(found)
 }
@@ -66,5 +92,5 @@ pub(crate) fn component(kind: &Kind, metadata: ObjectMeta) -> Component {
         namespace: metadata.namespace.clone(),
         name: metadata.name.clone().unwrap_or_default(),
     };
-    Component { kind: kind.clone(), id, metadata }
+    Component { kind: kind.clone(), id, metadata, content: None }
 }

@@ -117,7 +117,11 @@ impl Release {
             json!({
                 "apiVersion": "v1",
                 "kind": "Service",
-                "metadata": meta("webhook-service"),
+                "metadata": {
+                    "name": format!("{short}-webhook-service"),
+                    "namespace": namespace,
+                    "labels": {"app.kubernetes.io/version": version},
+                },
                 "spec": {"ports": [{"port": 443, "targetPort": 9443}], "selector": {"app": short}},
             }),
             json!({

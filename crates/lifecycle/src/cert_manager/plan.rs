@@ -201,6 +201,7 @@ mod tests {
                 is_preferred: true,
             },
             metadata: ObjectMeta { name: Some(id.name.clone()), annotations, ..ObjectMeta::default() },
+            content: None,
             id,
         }
     }

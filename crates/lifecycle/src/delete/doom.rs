@@ -200,7 +200,7 @@ impl Site<'_> {
             namespace: Some(entry.namespace.clone()),
             name: entry.label(),
         };
-        let component = Component { kind, id, metadata: kube::core::ObjectMeta::default() };
+        let component = Component { kind, id, metadata: kube::core::ObjectMeta::default(), content: None };
         Some(Doomed { component, stage: Stage::Inventory, goes_with_namespace: false })
     }
 }
@@ -275,6 +275,7 @@ pub(crate) mod tests {
                 name: name.to_owned(),
             },
             metadata: ObjectMeta { labels: Some(labels.into()), ..ObjectMeta::default() },
+            content: None,
         }
     }
 

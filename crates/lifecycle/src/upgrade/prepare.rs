@@ -1,15 +1,11 @@
 //! Everything that can go wrong before anything is stopped: versions, contracts, variables, and what the server would
 //! say to the new objects.
 
-use std::collections::HashSet;
-
 use capstan_api::{
     names::{CERT_MANAGER, label},
     provider::ProviderType,
 };
 use futures::future::{join_all, try_join_all};
-use kube::{Api, api::DynamicObject, core::ObjectMeta};
-use serde_json::Value;
 
 use super::{
     CertManagerPlan, CertManagerStep, UpgradeError, certificates,
@@ -17,14 +13,14 @@ use super::{
     mark::{self, Unfinished},
     outlook::{self, look},
     plan::{Next, Warning, plan_for, spoken_by, warnings},
-    prune::{self, Leftovers, definition_of},
+    prune::definition_of,
     rules::{self, Direction, Speaker, Target},
-    storage::{self, Migration},
+    step::{Step, decide, refusal},
 };
 use crate::{
     Kind, ManagementCluster, ObjectRef, ServerError,
     diff::{self, Handling, Intent, Preview},
-    dry_run::{self, Definitions, Outcome, Trial},
+    dry_run::{self, Definitions},
     inventory::{Installed, Inventory},
     release::{Prepared, ReleaseError, Releases, Wanted},
     sweep::{self, Component},
@@ -63,40 +59,6 @@ pub struct Upgrade {
     pub up_to_date: Vec<Installed>,
     /// What a user should know about releases.
     pub warnings: Vec<Warning>,
-}
-
-/// The upgrade of one provider.
-#[derive(Debug)]
-pub struct Step {
-    /// The provider as it is.
-    pub from: Installed,
-    /// The release that it gets.
-    pub to: Prepared,
-    /// What is installed for it now.
-    pub installed: Vec<Component>,
-    /// What the release does not have any more.
-    pub leftovers: Leftovers,
-    /// Objects that have to be made anew, since a field cannot be changed.
-    pub replaced: Vec<ObjectRef>,
-    /// Objects that are as they should be.
-    pub unchanged: HashSet<ObjectRef>,
-    /// Kinds whose objects have to be written anew first.
-    pub migrations: Vec<Migration>,
-    /// What the server could not be asked.
-    pub notes: Vec<String>,
-}
-
-impl Step {
-    /// The provider's label.
-    pub fn label(&self) -> String {
-        self.from.label()
-    }
-
-    /// Whether the server refuses an object only as long as something is not done that comes before it.
-    fn clears_the_way_for(&self, id: &ObjectRef) -> bool {
-        let is_migrated = |it: &Migration| prune::is_definition(id) && it.definition == id.name;
-        self.replaced.contains(id) || self.migrations.iter().any(is_migrated)
-    }
 }
 
 impl Upgrade {
@@ -142,7 +104,7 @@ impl Upgrade {
         check_contracts(&targets, &prepared, &others, core, core_before.as_deref())?;
         let steps = targets.into_iter().zip(prepared).zip(trials);
         let steps =
-            steps.map(|((target, release), trials)| step(cluster, target, release, trials, &installed));
+            steps.map(|((target, release), trials)| decide(cluster, target, release, trials, &installed));
         let steps = try_join_all(steps).await?;
         Ok(Self { cert_manager, steps, up_to_date, warnings })
     }
@@ -208,7 +170,25 @@ async fn components(
     definitions: &Definitions,
 ) -> Result<Vec<Component>, ServerError> {
     let is_ours = |kind: &Kind| !definitions.contains_key(&definition_of(kind));
-    sweep::sweep_kinds(cluster, label::CLUSTERCTL, is_ours).await
+    let (mut found, uncounted) = futures::try_join!(
+        sweep::sweep_kinds(cluster, label::CLUSTERCTL, |it| is_ours(it) && !is_uncounted(it)),
+        sweep::sweep_whole(cluster, label::CLUSTERCTL, is_uncounted),
+    )?;
+    found.extend(uncounted);
+    Ok(found)
+}
+
+/// Whether objects of a kind have no generation, which would tell that they changed.
+fn is_uncounted(kind: &Kind) -> bool {
+    let resource = &kind.resource;
+    match resource.group.as_str() {
+        "" => matches!(
+            resource.kind.as_str(),
+            "ConfigMap" | "Namespace" | "Secret" | "Service" | "ServiceAccount"
+        ),
+        "rbac.authorization.k8s.io" => true,
+        _ => false,
+    }
 }
 
 /// What is to be done about cert-manager, which the server has tried.
@@ -240,13 +220,6 @@ async fn try_cert_manager(cluster: &ManagementCluster, step: &CertManagerStep) -
         version: step.manifest.version.clone(),
         refusals,
     })
-}
-
-fn refusal(trial: &Trial) -> Option<(ObjectRef, String)> {
-    match &trial.outcome {
-        Outcome::Refused(refusal) => Some((refusal.object.clone(), refusal.reason.clone())),
-        _ => None,
-    }
 }
 
 /// Who is to go where.
@@ -393,163 +366,5 @@ fn check_contracts(
     match core_after.or(core_before) {
         Some(contract) => rules::check_contracts(contract, core_before, &speakers, others),
         None => Ok(()),
-    }
-}
-
-/// Compares what is there with what is to come, and with what the server says to it.
-async fn step(
-    cluster: &ManagementCluster,
-    Target { provider, version }: Target,
-    release: Prepared,
-    mut trials: Vec<Trial>,
-    installed: &[Component],
-) -> Result<Step, UpgradeError> {
-    let label = provider.label();
-    let objects = release.components.objects();
-    let leftovers = prune::find(cluster, installed, &label, objects).await?;
-    let own: Vec<Component> = installed.iter().filter(|it| it.provider() == Some(&label)).cloned().collect();
-    let mut migrations = Vec::new();
-    for (object, trial) in objects.iter().zip(&mut trials) {
-        let id = ObjectRef::of(object);
-        if !matches!(trial.outcome, Outcome::Refused(_)) || !prune::is_definition(&id) {
-            continue;
-        }
-        // It may stand in the way that objects are stored in a version that is to go.
-        let Some(live) = live_definition(cluster, &id).await? else { continue };
-        let migration = Migration::needed(&live, object).map_err(|stored| UpgradeError::NoCommonVersion {
-            label: label.clone(),
-            version: version.clone(),
-            kind: id.name.clone(),
-            stored,
-        })?;
-        if let Some(migration) = migration {
-            let again = dry_run::try_all(cluster, &[storage::to_be_tried(&live, object)]).await?;
-            *trial = again.into_iter().next().unwrap_or_else(|| trial.clone());
-            migrations.push(migration);
-        }
-    }
-    let replaced = judge(&trials).map_err(|refusals| UpgradeError::Refused {
-        label: label.clone(),
-        version: version.clone(),
-        refusals,
-    })?;
-    let unchanged = unchanged(&trials, &own);
-    let notes = trials.into_iter().filter_map(|it| it.note).collect();
-    Ok(Step {
-        from: provider,
-        to: release,
-        installed: own,
-        leftovers,
-        replaced,
-        unchanged,
-        migrations,
-        notes,
-    })
-}
-
-/// A definition as it is.
-async fn live_definition(cluster: &ManagementCluster, id: &ObjectRef) -> Result<Option<Value>, ServerError> {
-    let api: Api<DynamicObject> = Api::all_with(cluster.client().clone(), &storage::definitions());
-    let found = api.get_opt(&id.name).await;
-    let found = found.map_err(|error| cluster.failed(format!("look at {id}"), error))?;
-    let found = found.map(serde_json::to_value).transpose();
-    found.map_err(|error| cluster.failed(format!("read {id}"), kube::Error::SerdeError(error)))
-}
-
-/// What need not be written, since the server says that it would change nothing. Only kinds whose changes are counted
-/// are looked at, and of those only what nobody scales or stops meanwhile.
-fn unchanged(trials: &[Trial], installed: &[Component]) -> HashSet<ObjectRef> {
-    let is_same = |trial: &&Trial| {
-        let Outcome::Stored(stored) = &trial.outcome else { return false };
-        let Some(component) = installed.iter().find(|it| it.id == trial.object) else { return false };
-        let metadata: Option<ObjectMeta> = serde_json::from_value(stored["metadata"].clone()).ok();
-        let is_counted = component.metadata.generation.is_some() && trial.object.kind != "Deployment";
-        is_counted && metadata.as_ref() == Some(&component.metadata)
-    };
-    trials.iter().filter(is_same).map(|it| it.object.clone()).collect()
-}
-
-/// The objects that have to be made anew, or those that the server would refuse for another reason.
-fn judge(trials: &[Trial]) -> Result<Vec<ObjectRef>, Vec<(ObjectRef, String)>> {
-    let (mut replaced, mut refused) = (Vec::new(), Vec::new());
-    for trial in trials {
-        let Some((object, reason)) = refusal(trial) else { continue };
-        if may_be_replaced(&object) && is_about_change(&reason) {
-            replaced.push(object);
-        } else {
-            refused.push((object, reason));
-        }
-    }
-    if refused.is_empty() { Ok(replaced) } else { Err(refused) }
-}
-
-/// Whether nothing of the user's is lost with an object.
-fn may_be_replaced(object: &ObjectRef) -> bool {
-    let holds = matches!(
-        object.kind.as_str(),
-        "Namespace" | "CustomResourceDefinition" | "PersistentVolumeClaim" | "PersistentVolume" | "Secret"
-    );
-    !holds
-}
-
-/// Whether a server refuses the change rather than what would come of it.
-fn is_about_change(reason: &str) -> bool {
-    ["field is immutable", "cannot change roleRef", "may not be changed", "updates to statefulset spec"]
-        .iter()
-        .any(|words| reason.contains(words))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::dry_run::Refusal;
-
-    fn refused(kind: &str, reason: &str) -> Trial {
-        let object = ObjectRef {
-            api_version: "v1".to_owned(),
-            kind: kind.to_owned(),
-            namespace: None,
-            name: "it".to_owned(),
-        };
-        let refusal = Refusal { object: object.clone(), reason: reason.to_owned() };
-        Trial { object, outcome: Outcome::Refused(refusal), note: None }
-    }
-
-    #[test]
-    fn what_the_server_would_leave_as_it_is_need_not_be_written() {
-        let metadata = |generation: Option<i64>, label: &str| serde_json::json!({"name": "it", "generation": generation, "labels": {"a": label}});
-        let case = |kind: &str, live: Value, stored: Value| {
-            let resource =
-                kube::discovery::ApiResource::from_gvk(&kube::core::GroupVersionKind::gvk("", "v1", kind));
-            let object = refused(kind, "").object;
-            let component = Component {
-                kind: Kind { resource, is_namespaced: false, is_managed: true, is_preferred: true },
-                id: object.clone(),
-                metadata: serde_json::from_value(live).unwrap(),
-            };
-            let outcome = Outcome::Stored(Box::new(serde_json::json!({"metadata": stored})));
-            !unchanged(&[Trial { object, outcome, note: None }], &[component]).is_empty()
-        };
-        let one = || metadata(Some(1), "b");
-        assert!(case("CustomResourceDefinition", one(), one()));
-        assert!(!case("CustomResourceDefinition", one(), metadata(Some(2), "b")));
-        assert!(!case("CustomResourceDefinition", one(), metadata(Some(1), "c")));
-        assert!(!case("Deployment", one(), one()), "it is stopped meanwhile");
-        assert!(!case("ConfigMap", metadata(None, "b"), metadata(None, "b")), "its changes are not counted");
-    }
-
-    #[test]
-    fn what_cannot_be_changed_is_made_anew_unless_something_would_be_lost() {
-        for (kind, reason, is_replaced) in [
-            ("Deployment", "spec.selector: Invalid value: {}: field is immutable", true),
-            ("ClusterRoleBinding", "roleRef: Invalid value: {}: cannot change roleRef", true),
-            ("Service", "spec.clusterIPs[0]: Invalid value: []: may not change once set", false),
-            ("Deployment", "spec.template.spec.containers: Required value", false),
-            ("CustomResourceDefinition", "spec.scope: Invalid value: field is immutable", false),
-            ("Secret", "data: Forbidden: field is immutable when `immutable` is set", false),
-        ] {
-            assert_eq!(judge(&[refused(kind, reason)]).is_ok(), is_replaced, "{kind} {reason}");
-        }
-        assert_eq!(judge(&[]), Ok(Vec::new()));
     }
 }

@@ -134,6 +134,7 @@ mod tests {
                 name: name.to_owned(),
             },
             metadata: ObjectMeta { labels: Some(labels), ..ObjectMeta::default() },
+            content: None,
         }
     }
 

@@ -1,6 +1,7 @@
-//! An upgrade that is carried out: core first, then all other providers at the same time.
+//! An upgrade that is carried out: all controllers are stopped, then core is replaced, then all other providers at the
+//! same time.
 
-use std::{collections::HashSet, time::Duration};
+use std::time::Duration;
 
 use capstan_api::provider::ProviderType;
 use futures::future::{join_all, try_join_all};
@@ -8,14 +9,9 @@ use kube::api::DeleteParams;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use super::{
-    CertManagerStep, UpgradeError, mark,
-    prepare::{Step, Upgrade},
-    prune, scale,
-    storage::Migration,
-};
+use super::{CertManagerStep, Step, Upgrade, UpgradeError, mark, prune, scale, storage::Migration};
 use crate::{
-    ManagementCluster, ObjectRef, adoption, apply, cert_manager, error, inventory, sweep::Component,
+    ManagementCluster, ObjectRef, adoption, apply, cert_manager, error, inventory, served, sweep::Component,
 };
 
 /// How long an object may take to go that has to be made anew.
@@ -70,6 +66,8 @@ pub struct Failed {
     pub stopped: Option<Stopped>,
     /// Other providers that were being upgraded at the same time, and could not be.
     pub others: Vec<(UpgradeError, Stopped)>,
+    /// Providers whose turn did not come.
+    pub waiting: Vec<Stopped>,
     /// Labels of the providers that have their new version.
     pub upgraded: Vec<String>,
 }
@@ -83,37 +81,48 @@ pub struct Stopped {
     pub not_restored: Option<UpgradeError>,
 }
 
+/// How far providers have come.
+#[derive(Default)]
+struct Course<'a> {
+    /// Those that failed, and why.
+    failed: Vec<(&'a Step, UpgradeError)>,
+    /// Those whose turn did not come.
+    waiting: Vec<&'a Step>,
+    /// Those that have their new version.
+    upgraded: Vec<&'a Step>,
+}
+
 impl Upgrade {
-    /// Upgrades core, then all others. Where that fails, the controllers that were stopped run again.
+    /// Stops all controllers, since they take their time to end, then upgrades core, and then all others. Where that
+    /// fails, the controllers that were stopped run again.
     pub async fn carry_out(&self, cluster: &ManagementCluster, tell: Tell<'_>) -> Result<(), Failed> {
         self.before(cluster, tell).await.map_err(|error| Failed {
             error,
             stopped: None,
             others: Vec::new(),
+            waiting: Vec::new(),
             upgraded: Vec::new(),
         })?;
-        let (cores, others): (Vec<&Step>, Vec<&Step>) =
-            self.steps.iter().partition(|it| it.from.kind == ProviderType::Core);
-        let mut upgraded = Vec::new();
-        for (steps, untouched) in [(&cores, others.as_slice()), (&others, &[])] {
-            let results = join_all(steps.iter().map(|it| it.carry_out(cluster, tell))).await;
-            let mut failures = Vec::new();
-            for (step, result) in steps.iter().zip(results) {
-                match result {
-                    Ok(()) => upgraded.push(step.label()),
-                    Err(failure) => failures.push(failure),
-                }
-            }
-            let mut failures = failures.into_iter();
-            if let Some((error, mut stopped)) = failures.next() {
-                if let Err(error) = unmark(cluster, untouched).await {
-                    stopped.not_restored.get_or_insert(error);
-                }
-                let others = failures.collect();
-                return Err(Failed { error, stopped: Some(stopped), others, upgraded });
-            }
+        let all = self.steps.iter().collect();
+        let (waiting, failed) = each(all, |it| it.stop(cluster, tell)).await;
+        if !failed.is_empty() {
+            let course = Course { failed, waiting, ..Course::default() };
+            return course.end(cluster, tell, false).await;
         }
-        Ok(())
+        let (core, others) = waiting.into_iter().partition(|it| it.from.kind == ProviderType::Core);
+        let (replaced, failed) = each(core, |it| it.replace(cluster, tell)).await;
+        if !failed.is_empty() {
+            let course = Course { failed, waiting: others, ..Course::default() };
+            return course.end(cluster, tell, true).await;
+        }
+        // What is left to do for core holds nobody up.
+        let others = each(others, async |it| {
+            it.replace(cluster, tell).await?;
+            it.finish(cluster, tell).await
+        });
+        let (core, others) = futures::join!(each(replaced, |it| it.finish(cluster, tell)), others);
+        let (upgraded, failed) = ([core.0, others.0].concat(), core.1.into_iter().chain(others.1).collect());
+        Course { failed, waiting: Vec::new(), upgraded }.end(cluster, tell, true).await
     }
 
     /// What can be done while all controllers run.
@@ -137,29 +146,42 @@ impl Upgrade {
     }
 }
 
-impl Step {
-    async fn carry_out(
-        &self,
-        cluster: &ManagementCluster,
-        tell: Tell<'_>,
-    ) -> Result<(), (UpgradeError, Stopped)> {
-        let stopped = self.stop(cluster, tell).await;
-        let is_touched = stopped.is_ok();
-        let result = match stopped {
-            Ok(()) => self.replace(cluster, tell).await,
-            error => error,
-        };
-        let Err(error) = result else {
-            tell(Event::Upgraded(self));
-            return Ok(());
-        };
-        let not_restored = self.restore(cluster, is_touched).await.err();
-        if not_restored.is_none() {
-            tell(Event::Restored(self));
+/// Does the same with several providers at the same time: those that it worked with, and those that it did not.
+async fn each<'a, F>(
+    steps: Vec<&'a Step>,
+    work: impl Fn(&'a Step) -> F,
+) -> (Vec<&'a Step>, Vec<(&'a Step, UpgradeError)>)
+where
+    F: Future<Output = Result<(), UpgradeError>>,
+{
+    let results = join_all(steps.iter().map(|it| work(it))).await;
+    let (mut done, mut failed) = (Vec::new(), Vec::new());
+    for (step, result) in steps.into_iter().zip(results) {
+        match result {
+            Ok(()) => done.push(step),
+            Err(error) => failed.push((step, error)),
         }
-        Err((error, Stopped { label: self.label(), not_restored }))
     }
+    (done, failed)
+}
 
+impl Course<'_> {
+    /// Has the controllers of all run again that do not have their new version.
+    async fn end(self, cluster: &ManagementCluster, tell: Tell<'_>, are_touched: bool) -> Result<(), Failed> {
+        let failed = self
+            .failed
+            .into_iter()
+            .map(async |(step, error)| (error, step.restore(cluster, tell, are_touched).await));
+        let waiting = self.waiting.into_iter().map(|it| it.restore(cluster, tell, false));
+        let (failed, waiting) = futures::join!(join_all(failed), join_all(waiting));
+        let mut failed = failed.into_iter();
+        let Some((error, stopped)) = failed.next() else { return Ok(()) };
+        let upgraded = self.upgraded.into_iter().map(Step::label).collect();
+        Err(Failed { error, stopped: Some(stopped), others: failed.collect(), waiting, upgraded })
+    }
+}
+
+impl Step {
     async fn stop(&self, cluster: &ManagementCluster, tell: Tell<'_>) -> Result<(), UpgradeError> {
         let kept: Vec<Component> = self.installed.iter().filter(|it| self.keeps(it)).cloned().collect();
         adoption::adopt(cluster, &kept).await?;
@@ -168,30 +190,49 @@ impl Step {
     }
 
     async fn replace(&self, cluster: &ManagementCluster, tell: Tell<'_>) -> Result<(), UpgradeError> {
-        let objects = self.to.components.objects();
         tell(Event::Replacing(self));
         for object in &self.replaced {
             self.remove(cluster, object).await?;
         }
         let mut kinds = cluster.kinds().await?.clone();
-        kinds.learn_all(objects);
-        let to_write: Vec<&Value> =
-            objects.iter().filter(|it| !self.unchanged.contains(&ObjectRef::of(it))).collect();
-        apply::apply_known(cluster, &kinds, &to_write, &|event| tell(Event::Applied(event))).await?;
-        scale::start(cluster, &self.label(), &scale::with_replicas(objects)).await?;
-        tell(Event::Pruning(self));
-        prune::delete(cluster, &self.leftovers.gone).await?;
-        inventory::record(cluster, &self.to.entry()).await?;
+        kinds.learn_all(self.to.components.objects());
+        apply::write(cluster, &kinds, &self.to_write(), &|event| tell(Event::Applied(event))).await?;
         Ok(())
     }
 
-    /// Starts the controllers again that were stopped.
-    async fn restore(&self, cluster: &ManagementCluster, is_touched: bool) -> Result<(), UpgradeError> {
-        scale::start(cluster, &self.label(), &HashSet::new()).await?;
-        if !is_touched {
-            unmark(cluster, &[self]).await?;
-        }
+    /// What is left to do when the new objects are written.
+    async fn finish(&self, cluster: &ManagementCluster, tell: Tell<'_>) -> Result<(), UpgradeError> {
+        tell(Event::Pruning(self));
+        let (label, written) = (self.label(), self.to_write());
+        futures::try_join!(
+            async { Ok::<_, UpgradeError>(served::wait(cluster, apply::definitions(&written)).await?) },
+            async { Ok(prune::delete(cluster, &self.leftovers.gone).await?) },
+            scale::start_new(cluster, &label, self.to.components.objects()),
+        )?;
+        inventory::record(cluster, &self.to.entry()).await?;
+        tell(Event::Upgraded(self));
         Ok(())
+    }
+
+    /// Starts the controllers again that were stopped. The mark goes where nothing was replaced.
+    async fn restore(&self, cluster: &ManagementCluster, tell: Tell<'_>, is_touched: bool) -> Stopped {
+        let restored = async {
+            scale::start(cluster, &self.label()).await?;
+            if !is_touched {
+                inventory::record(cluster, &self.from).await?;
+            }
+            Ok::<_, UpgradeError>(())
+        };
+        let not_restored = restored.await.err();
+        if not_restored.is_none() {
+            tell(Event::Restored(self));
+        }
+        Stopped { label: self.label(), not_restored }
+    }
+
+    fn to_write(&self) -> Vec<&Value> {
+        let is_changed = |it: &&Value| !self.unchanged.contains(&ObjectRef::of(it));
+        self.to.components.objects().iter().filter(is_changed).collect()
     }
 
     fn keeps(&self, component: &Component) -> bool {
@@ -224,10 +265,4 @@ impl Step {
             delay = (delay * 2).min(LONGEST_DELAY);
         }
     }
-}
-
-/// Takes the marks off providers of which nothing is replaced.
-async fn unmark(cluster: &ManagementCluster, steps: &[&Step]) -> Result<(), UpgradeError> {
-    try_join_all(steps.iter().map(|it| inventory::record(cluster, &it.from))).await?;
-    Ok(())
 }

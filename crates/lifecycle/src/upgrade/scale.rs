@@ -47,31 +47,57 @@ pub(super) async fn stop(cluster: &ManagementCluster, label: &str) -> Result<(),
     stream::iter(each).buffer_unordered(AT_ONCE).try_collect().await
 }
 
-/// Starts as many controllers of a provider as there were before they were stopped, but for those whose number its
-/// release names.
-pub(super) async fn start(
+/// Starts as many controllers of a provider as there were before they were stopped.
+pub(super) async fn start(cluster: &ManagementCluster, label: &str) -> Result<(), UpgradeError> {
+    start_unless_named(cluster, label, &HashSet::new()).await
+}
+
+/// The same when a new release is there. Those whose number it names run already: only the note is taken off them.
+pub(super) async fn start_new(
     cluster: &ManagementCluster,
     label: &str,
-    named: &HashSet<(String, String)>,
+    release: &[Value],
+) -> Result<(), UpgradeError> {
+    let (named, open) = by_replicas(release);
+    if !open.is_empty() {
+        return start_unless_named(cluster, label, &named).await;
+    }
+    let Some(kind) = deployments(cluster).await? else { return Ok(()) };
+    let each = named.iter().map(async |(namespace, name)| {
+        let mut noted = DynamicObject::new(name, &kind.resource).within(namespace);
+        noted.annotations_mut().insert(REPLICAS.to_owned(), String::new());
+        change(cluster, &kind, noted, |it| to_start(it, true)).await?;
+        Ok::<_, UpgradeError>(())
+    });
+    stream::iter(each).buffer_unordered(AT_ONCE).try_collect().await
+}
+
+async fn start_unless_named(
+    cluster: &ManagementCluster,
+    label: &str,
+    named: &HashSet<Name>,
 ) -> Result<(), UpgradeError> {
     let Some(kind) = deployments(cluster).await? else { return Ok(()) };
     let found = cluster.list(&kind, None, &sweep::selector_of(label)).await?;
     let each = found.into_iter().map(async |deployment| {
-        let key = (deployment.namespace().unwrap_or_default(), deployment.name_any());
-        let is_named = named.contains(&key);
+        let is_named = named.contains(&(deployment.namespace().unwrap_or_default(), deployment.name_any()));
         change(cluster, &kind, deployment, |it| to_start(it, is_named)).await?;
         Ok::<_, UpgradeError>(())
     });
     stream::iter(each).buffer_unordered(AT_ONCE).try_collect().await
 }
 
-/// Those of a release's Deployments whose number of replicas it names.
-pub(super) fn with_replicas(objects: &[Value]) -> HashSet<(String, String)> {
-    let is_named = |it: &&Value| {
-        it["kind"] == "Deployment" && it.pointer("/spec/replicas").is_some_and(|it| !it.is_null())
+/// The namespace and name of a Deployment.
+type Name = (String, String);
+
+/// A release's Deployments: those whose number of replicas it names, and those where it leaves that open.
+fn by_replicas(release: &[Value]) -> (HashSet<Name>, HashSet<Name>) {
+    let names = |is_named: bool| {
+        let deployments = release.iter().filter(|it| it["kind"] == "Deployment");
+        let ids = deployments.filter(|it| it["spec"]["replicas"].is_null() != is_named).map(ObjectRef::of);
+        ids.map(|id| (id.namespace.unwrap_or_default(), id.name)).collect()
     };
-    let ids = objects.iter().filter(is_named).map(ObjectRef::of);
-    ids.map(|id| (id.namespace.unwrap_or_default(), id.name)).collect()
+    (names(true), names(false))
 }
 
 async fn deployments(cluster: &ManagementCluster) -> Result<Option<Kind>, ServerError> {
@@ -162,8 +188,10 @@ fn patch(change: &Change, resource_version: Option<&str>) -> Option<Value> {
         Change::Start(count) => (Some(*count), Value::Null),
         Change::Forget => (None, Value::Null),
     };
-    let mut patch =
-        json!({"metadata": {"resourceVersion": resource_version, "annotations": {REPLICAS: annotation}}});
+    let mut patch = json!({"metadata": {"annotations": {REPLICAS: annotation}}});
+    if let Some(version) = resource_version {
+        patch["metadata"]["resourceVersion"] = json!(version);
+    }
     if let Some(replicas) = replicas {
         patch["spec"] = json!({"replicas": replicas});
     }
@@ -246,12 +274,13 @@ mod tests {
     #[test]
     fn a_release_may_leave_the_number_of_replicas_open() {
         let object = |kind: &str, name: &str, spec: Value| json!({"kind": kind, "metadata": {"name": name, "namespace": "n"}, "spec": spec});
-        let named = with_replicas(&[
+        let (named, open) = by_replicas(&[
             object("Deployment", "one", json!({"replicas": 1})),
             object("Deployment", "open", json!({})),
             object("Deployment", "null", json!({"replicas": null})),
             object("StatefulSet", "other", json!({"replicas": 1})),
         ]);
-        assert_eq!(named, HashSet::from([("n".to_owned(), "one".to_owned())]));
+        let names = |names: &[&str]| names.iter().map(|it| ("n".to_owned(), (*it).to_owned())).collect();
+        assert_eq!((named, open), (names(&["one"]), names(&["open", "null"])));
     }
 }

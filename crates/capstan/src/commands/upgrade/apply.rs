@@ -150,7 +150,7 @@ fn tell_progress(event: &Event<'_>, printer: Printer) {
 
 /// What failed, what is done, and how to go on.
 fn stopped(failure: Failed, session: &Session) -> CommandError {
-    let Failed { error, stopped, others, upgraded } = failure;
+    let Failed { error, stopped, others, waiting, upgraded } = failure;
     let mut error = failed(error, session);
     if !upgraded.is_empty() {
         error.causes.push(format!("upgraded: {}", upgraded.join(", ")));
@@ -158,25 +158,30 @@ fn stopped(failure: Failed, session: &Session) -> CommandError {
     let mut ways = Vec::from_iter(error.hint.take());
     error.causes.push(match &stopped {
         None => "no controller was stopped, and nothing was replaced".to_owned(),
-        Some(stopped) => state(stopped),
+        Some(stopped) => state(stopped, true),
     });
     for (reason, stopped) in others {
         let other = failed(reason, session);
-        error.causes.push(format!("{}: {}", state(&stopped), other.message));
+        error.causes.push(format!("{}: {}", state(&stopped, true), other.message));
         error.causes.extend(other.causes);
         ways.extend(other.hint);
     }
+    error.causes.extend(waiting.iter().map(|it| state(it, false)));
     ways.push("once that is mended, the same command goes on from here".to_owned());
     error.hint(ways.join("; "))
 }
 
-/// What became of a provider.
-fn state(Stopped { label, not_restored }: &Stopped) -> String {
+/// What became of a provider, whether its own upgrade was begun or not.
+fn state(Stopped { label, not_restored }: &Stopped, is_begun: bool) -> String {
+    let what = if is_begun {
+        format!("the upgrade of {label} stopped")
+    } else {
+        format!("the upgrade did not come to {label}")
+    };
     match not_restored {
-        None => format!("the upgrade of {label} stopped; its controllers were started again"),
+        None => format!("{what}; its controllers were started again"),
         Some(reason) => format!(
-            "the upgrade of {label} stopped, and its controllers, which are at zero replicas, could not be started \
-             again: {reason}"
+            "{what}, and its controllers, which are at zero replicas, could not be started again: {reason}"
         ),
     }
 }

@@ -1,0 +1,242 @@
+//! The upgrade of one provider, as it is decided before anything is stopped.
+
+use std::collections::HashSet;
+
+use kube::{Api, api::DynamicObject, core::ObjectMeta};
+use serde_json::Value;
+
+use super::{
+    UpgradeError,
+    prune::{self, Leftovers},
+    rules::Target,
+    storage::{self, Migration},
+};
+use crate::{
+    ManagementCluster, ObjectRef, ServerError,
+    dry_run::{self, Outcome, Trial},
+    inventory::Installed,
+    release::Prepared,
+    sweep::Component,
+};
+
+/// The upgrade of one provider.
+#[derive(Debug)]
+pub struct Step {
+    /// The provider as it is.
+    pub from: Installed,
+    /// The release that it gets.
+    pub to: Prepared,
+    /// What is installed for it now.
+    pub installed: Vec<Component>,
+    /// What the release does not have any more.
+    pub leftovers: Leftovers,
+    /// Objects that have to be made anew, since a field cannot be changed.
+    pub replaced: Vec<ObjectRef>,
+    /// Objects that are as they should be.
+    pub unchanged: HashSet<ObjectRef>,
+    /// Kinds whose objects have to be written anew first.
+    pub migrations: Vec<Migration>,
+    /// What the server could not be asked.
+    pub notes: Vec<String>,
+}
+
+impl Step {
+    /// The provider's label.
+    pub fn label(&self) -> String {
+        self.from.label()
+    }
+
+    /// Whether the server refuses an object only as long as something is not done that comes before it.
+    pub(super) fn clears_the_way_for(&self, id: &ObjectRef) -> bool {
+        let is_migrated = |it: &Migration| prune::is_definition(id) && it.definition == id.name;
+        self.replaced.contains(id) || self.migrations.iter().any(is_migrated)
+    }
+}
+
+/// Compares what is there with what is to come, and with what the server says to it.
+pub(super) async fn decide(
+    cluster: &ManagementCluster,
+    Target { provider, version }: Target,
+    release: Prepared,
+    mut trials: Vec<Trial>,
+    installed: &[Component],
+) -> Result<Step, UpgradeError> {
+    let label = provider.label();
+    let objects = release.components.objects();
+    let leftovers = prune::find(cluster, installed, &label, objects).await?;
+    let own: Vec<Component> = installed.iter().filter(|it| it.provider() == Some(&label)).cloned().collect();
+    let mut migrations = Vec::new();
+    for (object, trial) in objects.iter().zip(&mut trials) {
+        let id = ObjectRef::of(object);
+        if !matches!(trial.outcome, Outcome::Refused(_)) || !prune::is_definition(&id) {
+            continue;
+        }
+        // It may stand in the way that objects are stored in a version that is to go.
+        let Some(live) = live_definition(cluster, &id).await? else { continue };
+        let migration = Migration::needed(&live, object).map_err(|stored| UpgradeError::NoCommonVersion {
+            label: label.clone(),
+            version: version.clone(),
+            kind: id.name.clone(),
+            stored,
+        })?;
+        if let Some(migration) = migration {
+            let again = dry_run::try_all(cluster, &[storage::to_be_tried(&live, object)]).await?;
+            *trial = again.into_iter().next().unwrap_or_else(|| trial.clone());
+            migrations.push(migration);
+        }
+    }
+    let replaced = judge(&trials).map_err(|refusals| UpgradeError::Refused {
+        label: label.clone(),
+        version: version.clone(),
+        refusals,
+    })?;
+    let unchanged = unchanged(&trials, &own);
+    let notes = trials.into_iter().filter_map(|it| it.note).collect();
+    Ok(Step {
+        from: provider,
+        to: release,
+        installed: own,
+        leftovers,
+        replaced,
+        unchanged,
+        migrations,
+        notes,
+    })
+}
+
+/// A definition as it is.
+async fn live_definition(cluster: &ManagementCluster, id: &ObjectRef) -> Result<Option<Value>, ServerError> {
+    let api: Api<DynamicObject> = Api::all_with(cluster.client().clone(), &storage::definitions());
+    let found = api.get_opt(&id.name).await;
+    let found = found.map_err(|error| cluster.failed(format!("look at {id}"), error))?;
+    let found = found.map(serde_json::to_value).transpose();
+    found.map_err(|error| cluster.failed(format!("read {id}"), kube::Error::SerdeError(error)))
+}
+
+/// What need not be written, since the server says that it would change nothing; but for what is stopped meanwhile.
+fn unchanged(trials: &[Trial], installed: &[Component]) -> HashSet<ObjectRef> {
+    let is_same = |trial: &&Trial| {
+        let Outcome::Stored(stored) = &trial.outcome else { return false };
+        let Some(component) = installed.iter().find(|it| it.id == trial.object) else { return false };
+        trial.object.kind != "Deployment" && is_as_stored(component, stored)
+    };
+    trials.iter().filter(is_same).map(|it| it.object.clone()).collect()
+}
+
+/// Whether an object is what the server would store. Where it has a generation, that counts the changes of everything but
+/// its metadata; elsewhere all of it has to be compared.
+fn is_as_stored(component: &Component, stored: &Value) -> bool {
+    let metadata: Option<ObjectMeta> = serde_json::from_value(stored["metadata"].clone()).ok();
+    let is_counted = component.metadata.generation.is_some();
+    metadata.as_ref() == Some(&component.metadata)
+        && (is_counted
+            || component.content.as_ref().is_some_and(|it| content_of(stored).as_ref() == Some(it)))
+}
+
+fn content_of(stored: &Value) -> Option<Value> {
+    Some(serde_json::from_value::<DynamicObject>(stored.clone()).ok()?.data)
+}
+
+/// The objects that have to be made anew, or those that the server would refuse for another reason.
+fn judge(trials: &[Trial]) -> Result<Vec<ObjectRef>, Vec<(ObjectRef, String)>> {
+    let (mut replaced, mut refused) = (Vec::new(), Vec::new());
+    for trial in trials {
+        let Some((object, reason)) = refusal(trial) else { continue };
+        if may_be_replaced(&object) && is_about_change(&reason) {
+            replaced.push(object);
+        } else {
+            refused.push((object, reason));
+        }
+    }
+    if refused.is_empty() { Ok(replaced) } else { Err(refused) }
+}
+
+/// Whether nothing of the user's is lost with an object.
+fn may_be_replaced(object: &ObjectRef) -> bool {
+    let holds = matches!(
+        object.kind.as_str(),
+        "Namespace" | "CustomResourceDefinition" | "PersistentVolumeClaim" | "PersistentVolume" | "Secret"
+    );
+    !holds
+}
+
+/// Whether a server refuses the change rather than what would come of it.
+fn is_about_change(reason: &str) -> bool {
+    ["field is immutable", "cannot change roleRef", "may not be changed", "updates to statefulset spec"]
+        .iter()
+        .any(|words| reason.contains(words))
+}
+
+pub(super) fn refusal(trial: &Trial) -> Option<(ObjectRef, String)> {
+    match &trial.outcome {
+        Outcome::Refused(refusal) => Some((refusal.object.clone(), refusal.reason.clone())),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::{core::GroupVersionKind, discovery::ApiResource};
+    use serde_json::json;
+
+    use super::*;
+    use crate::{Kind, dry_run::Refusal};
+
+    fn refused(kind: &str, reason: &str) -> Trial {
+        let object = ObjectRef {
+            api_version: "v1".to_owned(),
+            kind: kind.to_owned(),
+            namespace: None,
+            name: "it".to_owned(),
+        };
+        let refusal = Refusal { object: object.clone(), reason: reason.to_owned() };
+        Trial { object, outcome: Outcome::Refused(refusal), note: None }
+    }
+
+    #[test]
+    fn what_the_server_would_leave_as_it_is_need_not_be_written() {
+        let object = |generation: Option<i64>, label: &str, data: Option<&str>| json!({"apiVersion": "v1", "metadata": {"name": "it", "generation": generation, "labels": {"a": label}}, "data": data});
+        let case = |kind: &str, live: Value, is_whole: bool, stored: Value| {
+            let live: DynamicObject = serde_json::from_value(live).unwrap();
+            let object = refused(kind, "").object;
+            let component = Component {
+                kind: Kind {
+                    resource: ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", kind)),
+                    is_namespaced: false,
+                    is_managed: true,
+                    is_preferred: true,
+                },
+                id: object.clone(),
+                metadata: live.metadata,
+                content: is_whole.then_some(live.data),
+            };
+            let outcome = Outcome::Stored(Box::new(stored));
+            !unchanged(&[Trial { object, outcome, note: None }], &[component]).is_empty()
+        };
+        let one = || object(Some(1), "b", None);
+        assert!(case("CustomResourceDefinition", one(), false, one()));
+        assert!(!case("CustomResourceDefinition", one(), false, object(Some(2), "b", None)));
+        assert!(!case("CustomResourceDefinition", one(), false, object(Some(1), "c", None)));
+        assert!(!case("Deployment", one(), false, one()), "it is stopped meanwhile");
+        let uncounted = |data: &str| object(None, "b", Some(data));
+        assert!(case("ConfigMap", uncounted("x"), true, uncounted("x")));
+        assert!(!case("ConfigMap", uncounted("x"), true, uncounted("y")));
+        assert!(!case("ConfigMap", uncounted("x"), true, object(None, "c", Some("x"))));
+        assert!(!case("ConfigMap", uncounted("x"), false, uncounted("x")), "nobody knows what it says");
+    }
+
+    #[test]
+    fn what_cannot_be_changed_is_made_anew_unless_something_would_be_lost() {
+        for (kind, reason, is_replaced) in [
+            ("Deployment", "spec.selector: Invalid value: {}: field is immutable", true),
+            ("ClusterRoleBinding", "roleRef: Invalid value: {}: cannot change roleRef", true),
+            ("Service", "spec.clusterIPs[0]: Invalid value: []: may not change once set", false),
+            ("Deployment", "spec.template.spec.containers: Required value", false),
+            ("CustomResourceDefinition", "spec.scope: Invalid value: field is immutable", false),
+            ("Secret", "data: Forbidden: field is immutable when `immutable` is set", false),
+        ] {
+            assert_eq!(judge(&[refused(kind, reason)]).is_ok(), is_replaced, "{kind} {reason}");
+        }
+        assert_eq!(judge(&[]), Ok(Vec::new()));
+    }
+}
