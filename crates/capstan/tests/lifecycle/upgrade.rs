@@ -590,27 +590,36 @@ async fn where_core_fails_nobody_else_is_replaced_and_all_controllers_run_again(
     let estate = Estate::with_everything().await;
     estate.publish_all("v1.1.0");
     estate.scale(ACME, 2).await;
-    let command = ["upgrade", "apply", "--core", "cluster-api:v1.1.0", "--infrastructure", "acme:v1.1.0"];
     estate.forbid("services", &["capi-webhook-service", "acme-webhook-service"]).await;
+    estate
+        .run(&["upgrade", "apply", "-i", "acme:v1.1.0"])
+        .fails(&["the upgrade of infrastructure-acme stopped"]);
+
+    let command =
+        ["upgrade", "apply", "--core", "cluster-api:v1.1.0", "-i", "acme:v1.1.0", "-b", "kubeadm:v1.1.0"];
     estate.run(&command).fails(&[
         "apply Service capi-system/capi-webhook-service",
         "the upgrade of cluster-api stopped; its controllers were started again",
+        "the upgrade did not come to bootstrap-kubeadm; its controllers were started again",
         "the upgrade did not come to infrastructure-acme; its controllers were started again",
         "the same command goes on from here",
     ]);
     assert!(estate.versions().await.values().all(|it| it == "v1.0.0"));
-    for (label, replicas) in [(CORE, 1), (ACME, 2)] {
+    for (label, replicas) in [(CORE, 1), ("bootstrap-kubeadm", 1), (ACME, 2)] {
         assert_eq!(estate.replicas(label).await, Some(replicas), "{label}");
     }
+    // Who was half-done before still is, and who was not begun is not.
     let told = estate.run(&["upgrade", "plan"]);
-    let way_on = "go on by: capstan upgrade apply --core cluster-api:v1.1.0\n";
-    assert!(told.err.contains(way_on), "only core is half-done: {}", told.err);
+    let way_on = "capstan upgrade apply --core cluster-api:v1.1.0 --infrastructure acme:v1.1.0\n";
+    assert!(told.err.contains(way_on), "{}", told.err);
 
     estate.allow().await;
     let told = estate.run(&command);
     assert_eq!(told.code, Some(0), "{}", told.err);
     let versions = estate.versions().await;
-    assert_eq!((versions[CORE].as_str(), versions[ACME].as_str()), ("v1.1.0", "v1.1.0"));
+    for label in [CORE, "bootstrap-kubeadm", ACME] {
+        assert_eq!(versions[label], "v1.1.0", "{label}");
+    }
     assert_no_traces(&estate.labelled().await);
 }
 

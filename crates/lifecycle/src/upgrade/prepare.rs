@@ -103,8 +103,10 @@ impl Upgrade {
         let (prepared, trials): (Vec<_>, Vec<_>) = tried.into_iter().unzip();
         check_contracts(&targets, &prepared, &others, core, core_before.as_deref())?;
         let steps = targets.into_iter().zip(prepared).zip(trials);
-        let steps =
-            steps.map(|((target, release), trials)| decide(cluster, target, release, trials, &installed));
+        let steps = steps.map(|((target, release), trials)| {
+            let is_begun = unfinished.iter().any(|it| it.provider == target.provider);
+            decide(cluster, target, release, trials, &installed, is_begun)
+        });
         let steps = try_join_all(steps).await?;
         Ok(Self { cert_manager, steps, up_to_date, warnings })
     }

@@ -214,11 +214,11 @@ impl Step {
         Ok(())
     }
 
-    /// Starts the controllers again that were stopped. The mark goes where nothing was replaced.
+    /// Starts the controllers again that were stopped. The mark goes where nothing was replaced, now or before.
     async fn restore(&self, cluster: &ManagementCluster, tell: Tell<'_>, is_touched: bool) -> Stopped {
         let restored = async {
             scale::start(cluster, &self.label()).await?;
-            if !is_touched {
+            if !is_touched && !self.is_begun {
                 inventory::record(cluster, &self.from).await?;
             }
             Ok::<_, UpgradeError>(())

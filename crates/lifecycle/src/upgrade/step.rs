@@ -26,6 +26,8 @@ pub struct Step {
     pub from: Installed,
     /// The release that it gets.
     pub to: Prepared,
+    /// Whether a run before this one began it and did not finish.
+    pub is_begun: bool,
     /// What is installed for it now.
     pub installed: Vec<Component>,
     /// What the release does not have any more.
@@ -60,6 +62,7 @@ pub(super) async fn decide(
     release: Prepared,
     mut trials: Vec<Trial>,
     installed: &[Component],
+    is_begun: bool,
 ) -> Result<Step, UpgradeError> {
     let label = provider.label();
     let objects = release.components.objects();
@@ -95,6 +98,7 @@ pub(super) async fn decide(
     Ok(Step {
         from: provider,
         to: release,
+        is_begun,
         installed: own,
         leftovers,
         replaced,
