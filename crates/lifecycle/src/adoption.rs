@@ -24,11 +24,16 @@ const MOST_TRIES: usize = 5;
 
 /// Makes clusterctl's fields of objects ours.
 pub async fn adopt(cluster: &ManagementCluster, objects: &[Component]) -> Result<(), ServerError> {
-    let is_theirs = |it: &&Component| changed(&it.metadata).is_some();
-    stream::iter(objects.iter().filter(is_theirs).map(|object| adopt_one(cluster, object)))
+    let theirs = objects.iter().filter(|it| is_needed(it));
+    stream::iter(theirs.map(|object| adopt_one(cluster, object)))
         .buffer_unordered(AT_ONCE)
         .try_collect()
         .await
+}
+
+/// Whether clusterctl has fields of an object.
+pub(crate) fn is_needed(object: &Component) -> bool {
+    changed(&object.metadata).is_some()
 }
 
 async fn adopt_one(cluster: &ManagementCluster, object: &Component) -> Result<(), ServerError> {

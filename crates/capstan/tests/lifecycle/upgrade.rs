@@ -396,13 +396,13 @@ impl Estate {
     }
 
     /// Has the server refuse to write an object in earnest, though it would accept it.
-    async fn forbid(&self, plural: &str, names: &[&str]) {
+    async fn forbid(&self, plurals: &[&str], names: &[&str]) {
         let policy = json!({
             "metadata": {"name": "forbidden"},
             "spec": {
                 "failurePolicy": "Fail",
                 "matchConstraints": {"resourceRules": [{"apiGroups": ["*"], "apiVersions": ["*"],
-                    "operations": ["CREATE", "UPDATE"], "resources": [plural], "resourceNames": names}]},
+                    "operations": ["CREATE", "UPDATE", "DELETE"], "resources": plurals, "resourceNames": names}]},
                 "validations": [{"expression": "request.dryRun", "message": "not in earnest"}],
             },
         });
@@ -539,7 +539,9 @@ async fn a_failure_halfway_starts_the_controllers_again_and_can_be_gone_on_from(
         "kubeadm:v1.1.0",
     ];
     estate.scale(ACME, 2).await;
-    estate.forbid("services", &["acme-webhook-service", "capi-kubeadm-control-plane-webhook-service"]).await;
+    estate
+        .forbid(&["services"], &["acme-webhook-service", "capi-kubeadm-control-plane-webhook-service"])
+        .await;
     let told = estate.run(&command);
     let error = told.fails(&[
         "apply Service acme-system/acme-webhook-service",
@@ -590,7 +592,7 @@ async fn where_core_fails_nobody_else_is_replaced_and_all_controllers_run_again(
     let estate = Estate::with_everything().await;
     estate.publish_all("v1.1.0");
     estate.scale(ACME, 2).await;
-    estate.forbid("services", &["capi-webhook-service", "acme-webhook-service"]).await;
+    estate.forbid(&["services"], &["capi-webhook-service", "acme-webhook-service"]).await;
     estate
         .run(&["upgrade", "apply", "-i", "acme:v1.1.0"])
         .fails(&["the upgrade of infrastructure-acme stopped"]);
@@ -600,8 +602,8 @@ async fn where_core_fails_nobody_else_is_replaced_and_all_controllers_run_again(
     estate.run(&command).fails(&[
         "apply Service capi-system/capi-webhook-service",
         "the upgrade of cluster-api stopped; its controllers were started again",
-        "the upgrade did not come to bootstrap-kubeadm; its controllers were started again",
-        "the upgrade did not come to infrastructure-acme; its controllers were started again",
+        "the upgrade did not come to bootstrap-kubeadm; its controllers are as they were",
+        "the upgrade did not come to infrastructure-acme; its controllers are as they were",
         "the same command goes on from here",
     ]);
     assert!(estate.versions().await.values().all(|it| it == "v1.0.0"));
@@ -623,7 +625,76 @@ async fn where_core_fails_nobody_else_is_replaced_and_all_controllers_run_again(
     assert_no_traces(&estate.labelled().await);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_core_cannot_finish_holds_nobody_up() {
+    let estate = Estate::with_everything().await;
+    estate.publish_all("v1.1.0");
+    let labels = json!({"clusterctl.cluster.x-k8s.io": "", "cluster.x-k8s.io/provider": CORE});
+    let old: ConfigMap =
+        serde_json::from_value(json!({"metadata": {"name": "old", "labels": labels}})).unwrap();
+    let maps: Api<ConfigMap> = Api::namespaced(estate.client.clone(), "capi-system");
+    maps.create(&PostParams::default(), &old).await.unwrap();
+    // The service is only looked at to see whether the policy works.
+    estate.forbid(&["configmaps", "services"], &["old", "acme-webhook-service"]).await;
+    let command = ["upgrade", "apply", "--core", "cluster-api:v1.1.0", "-b", "kubeadm:v1.1.0"];
+    estate.run(&command).fails(&[
+        "delete ConfigMap capi-system/old",
+        "upgraded: bootstrap-kubeadm",
+        "the upgrade of cluster-api stopped; its controllers were started again",
+    ]);
+    let versions = estate.versions().await;
+    assert_eq!((versions[CORE].as_str(), versions["bootstrap-kubeadm"].as_str()), ("v1.0.0", "v1.1.0"));
+    assert_eq!(estate.replicas(CORE).await, Some(1));
+    let told = estate.run(&["upgrade", "plan"]);
+    assert!(told.err.contains("go on by: capstan upgrade apply --core cluster-api:v1.1.0\n"), "{}", told.err);
+
+    estate.allow().await;
+    let told = estate.run(&command);
+    assert_eq!(told.code, Some(0), "{}", told.err);
+    assert_eq!(estate.versions().await[CORE], "v1.1.0");
+    assert!(maps.get_opt("old").await.unwrap().is_none());
+    assert_no_traces(&estate.labelled().await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn controllers_that_a_killed_run_stopped_are_started_also_where_nothing_can_begin() {
+    let estate = Estate::with_everything().await;
+    estate.publish_all("v1.1.0");
+    // What a run leaves that is killed when everything is stopped.
+    let deployment = json!({"metadata": {"annotations": {"capstan.dev/replicas-before-upgrade": "3"}}, "spec": {"replicas": 0}});
+    estate.mark(CORE, "v1.1.0").await;
+    let found = estate.deployment(CORE).await;
+    let deployments: Api<Deployment> = Api::namespaced(estate.client.clone(), "capi-system");
+    let name = found.metadata.name.unwrap();
+    deployments.patch(&name, &PatchParams::default(), &Patch::Merge(&deployment)).await.unwrap();
+
+    // Providers cannot be marked.
+    estate.forbid(&["providers", "services"], &["infrastructure-acme", "acme-webhook-service"]).await;
+    let command = ["upgrade", "apply", "--core", "cluster-api:v1.1.0", "-i", "acme:v1.1.0"];
+    let told = estate.run(&command);
+    let error = told.fails(&[
+        "nothing was replaced",
+        "the upgrade did not come to cluster-api; its controllers are as they were",
+        "the upgrade did not come to infrastructure-acme; its controllers are as they were, but it could not be unmarked",
+    ]);
+    assert!(error.contains("cluster-api: its controllers were started again"), "{error}");
+    assert!(!error.contains("infrastructure-acme: its controllers were started again"), "{error}");
+    assert_eq!(estate.replicas(CORE).await, Some(3));
+
+    estate.allow().await;
+    let told = estate.run(&command);
+    assert_eq!(told.code, Some(0), "{}", told.err);
+    assert_no_traces(&estate.labelled().await);
+}
+
 impl Estate {
+    /// Marks a provider as one that is being upgraded.
+    async fn mark(&self, label: &str, version: &str) {
+        let mut entry = inventory::entry(&installed(label, "v1.0.0"));
+        entry["metadata"]["annotations"] = json!({"capstan.dev/upgrading-to": version});
+        apply::apply(&self.cluster(), &[entry], &|_| {}).await.unwrap();
+    }
+
     async fn cluster_entries(&self) -> Vec<DynamicObject> {
         let kind = GroupVersionKind::gvk("clusterctl.cluster.x-k8s.io", "v1alpha3", "Provider");
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &ApiResource::from_gvk(&kind));

@@ -163,6 +163,12 @@ pub enum UpgradeError {
         /// Pods.
         left: i64,
     },
+    /// An object that had to be made anew was deleted, and could not be.
+    #[error("{object} had to be made anew, and is gone")]
+    Gone {
+        /// Which.
+        object: Box<ObjectRef>,
+    },
     /// An object that has to be made anew does not go away.
     #[error("{object} has to be made anew, but is still there after {seconds} s{}", held(finalizers))]
     StillThere {

@@ -13,9 +13,9 @@ use super::{
     mark::{self, Unfinished},
     outlook::{self, look},
     plan::{Next, Warning, plan_for, spoken_by, warnings},
-    prune::definition_of,
+    prune::{Coming, definition_of},
     rules::{self, Direction, Speaker, Target},
-    step::{Step, decide, refusal},
+    step::{Step, Surroundings, decide, refusal},
 };
 use crate::{
     Kind, ManagementCluster, ObjectRef, ServerError,
@@ -102,10 +102,12 @@ impl Upgrade {
         warnings.extend(untold(&others, &warnings));
         let (prepared, trials): (Vec<_>, Vec<_>) = tried.into_iter().unzip();
         check_contracts(&targets, &prepared, &others, core, core_before.as_deref())?;
+        let coming = Coming::in_releases(prepared.iter().flat_map(|it| it.components.objects()));
         let steps = targets.into_iter().zip(prepared).zip(trials);
         let steps = steps.map(|((target, release), trials)| {
             let is_begun = unfinished.iter().any(|it| it.provider == target.provider);
-            decide(cluster, target, release, trials, &installed, is_begun)
+            let around = Surroundings { installed: &installed, coming: &coming };
+            decide(cluster, target, release, trials, around, is_begun)
         });
         let steps = try_join_all(steps).await?;
         Ok(Self { cert_manager, steps, up_to_date, warnings })
@@ -180,14 +182,13 @@ async fn components(
     Ok(found)
 }
 
-/// Whether objects of a kind have no generation, which would tell that they changed.
+/// Whether objects of a kind have no generation, which would tell that they changed. Secrets are not looked at.
 fn is_uncounted(kind: &Kind) -> bool {
     let resource = &kind.resource;
     match resource.group.as_str() {
-        "" => matches!(
-            resource.kind.as_str(),
-            "ConfigMap" | "Namespace" | "Secret" | "Service" | "ServiceAccount"
-        ),
+        "" => {
+            matches!(resource.kind.as_str(), "ConfigMap" | "Namespace" | "Service" | "ServiceAccount")
+        }
         "rbac.authorization.k8s.io" => true,
         _ => false,
     }

@@ -1,6 +1,6 @@
 //! What a new release does not have any more goes, but for what holds anything of the user's.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use capstan_api::names::{INVENTORY, label};
 use futures::{StreamExt, TryStreamExt, stream};
@@ -21,15 +21,40 @@ pub struct Leftovers {
     pub kept: Vec<ObjectRef>,
 }
 
-/// Finds what is there of a provider and not in its new release.
+/// How many of the new releases have an object.
+#[derive(Debug, Default)]
+pub(super) struct Coming(HashMap<Key, usize>);
+
+impl Coming {
+    /// What is in releases.
+    pub(super) fn in_releases<'a>(objects: impl IntoIterator<Item = &'a Value>) -> Self {
+        let mut counts = HashMap::new();
+        for object in objects {
+            *counts.entry(key(&ObjectRef::of(object))).or_default() += 1;
+        }
+        Self(counts)
+    }
+
+    /// Whether several releases have it.
+    pub(super) fn is_shared(&self, id: &ObjectRef) -> bool {
+        self.0.get(&key(id)).is_some_and(|count| *count > 1)
+    }
+
+    fn has(&self, component: &Component) -> bool {
+        let key = key(&component.id);
+        self.0.contains_key(&key) || self.0.contains_key(&without_scope(key, &component.kind))
+    }
+}
+
+/// Finds what is there of a provider and in none of the new releases: it may go from one provider to another.
 pub(super) async fn find(
     cluster: &ManagementCluster,
     installed: &[Component],
     provider: &str,
-    release: &[Value],
+    coming: &Coming,
 ) -> Result<Leftovers, ServerError> {
     let mut leftovers = Leftovers::default();
-    for component in dropped(installed, provider, release) {
+    for component in dropped(installed, provider, coming) {
         if is_definition(&component.id) && has_objects(cluster, &component.id.name).await? {
             leftovers.kept.push(component.id.clone());
         } else {
@@ -39,36 +64,41 @@ pub(super) async fn find(
     Ok(leftovers)
 }
 
-/// Deletes them; what is gone already is no matter.
-pub(super) async fn delete(cluster: &ManagementCluster, gone: &[Component]) -> Result<(), ServerError> {
+/// Deletes them; what is gone already is no matter. Definitions are left of which somebody has made objects meanwhile.
+pub(super) async fn delete(
+    cluster: &ManagementCluster,
+    gone: &[Component],
+) -> Result<Vec<ObjectRef>, ServerError> {
     let each = gone.iter().map(|component| async move {
-        let api = cluster.objects(&component.kind, component.id.namespace.as_deref());
+        let Component { kind, id, metadata, .. } = component;
+        if is_definition(id) && has_objects(cluster, &id.name).await? {
+            return Ok(Some(id.clone()));
+        }
+        let api = cluster.objects(kind, id.namespace.as_deref());
         // Whatever else has come by that name since is not ours to delete.
-        let preconditions = Preconditions { uid: component.metadata.uid.clone(), resource_version: None };
+        let preconditions = Preconditions { uid: metadata.uid.clone(), resource_version: None };
         let params = DeleteParams::background().preconditions(preconditions);
-        match api.delete(&component.id.name, &params).await {
-            Ok(_) => Ok(()),
-            Err(error) if error::is_not_found(&error) => Ok(()),
-            Err(error) if error::is_conflict(&error) => Ok(()),
-            Err(error) => Err(cluster.failed(format!("delete {}", component.id), error)),
+        match api.delete(&id.name, &params).await {
+            Ok(_) => Ok(None),
+            Err(error) if error::is_not_found(&error) || error::is_conflict(&error) => Ok(None),
+            Err(error) => Err(cluster.failed(format!("delete {id}"), error)),
         }
     });
-    stream::iter(each).buffer_unordered(AT_ONCE).try_collect().await
+    let kept: Vec<_> = stream::iter(each).buffer_unordered(AT_ONCE).try_collect().await?;
+    Ok(kept.into_iter().flatten().collect())
 }
 
-/// What is installed for a provider and not in its new release. Namespaces and the inventory are never among it.
+/// What is installed for a provider and in no new release. Namespaces and the inventory are never among it.
 fn dropped<'a>(
     installed: &'a [Component],
     provider: &'a str,
-    release: &'a [Value],
+    coming: &'a Coming,
 ) -> impl Iterator<Item = &'a Component> {
-    let wanted: HashSet<Key> = release.iter().map(|it| key(&ObjectRef::of(it))).collect();
     installed.iter().filter(move |it| {
         it.provider() == Some(provider)
             && it.label(label::CLUSTERCTL_CORE) != Some(INVENTORY)
             && !(it.id.kind == "Namespace" && it.id.group().is_empty())
-            && !wanted.contains(&without_scope(key(&it.id), &it.kind))
-            && !wanted.contains(&key(&it.id))
+            && !coming.has(it)
     })
 }
 
@@ -161,8 +191,9 @@ mod tests {
             object("policy/v1", "Budget", "kept", Some("acme-system")),
             object("v1", "ConfigMap", "new", Some("acme-system")),
         ];
+        let coming = Coming::in_releases(&release);
         let gone: Vec<_> =
-            dropped(&installed, "infrastructure-acme", &release).map(|it| it.id.to_string()).collect();
+            dropped(&installed, "infrastructure-acme", &coming).map(|it| it.id.to_string()).collect();
         assert_eq!(
             gone,
             [
@@ -172,5 +203,14 @@ mod tests {
                 "Issuer acme-system/old",
             ]
         );
+    }
+
+    #[test]
+    fn what_several_releases_have_is_shared_whatever_its_version() {
+        let budget = |version: &str| json!({"apiVersion": format!("policy/{version}"), "kind": "Budget", "metadata": {"name": "b"}});
+        let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "r"}});
+        let coming = Coming::in_releases([&budget("v1"), &budget("v2"), &role]);
+        assert!(coming.is_shared(&ObjectRef::of(&budget("v3"))));
+        assert!(!coming.is_shared(&ObjectRef::of(&role)));
     }
 }

@@ -48,6 +48,13 @@ pub enum Event<'a> {
     Applied(apply::Event<'a>),
     /// What its new release does not have any more is being deleted.
     Pruning(&'a Step),
+    /// A definition stays that was to go: somebody has made objects of it meanwhile.
+    Kept {
+        /// Of which provider.
+        step: &'a Step,
+        /// Which.
+        definition: &'a ObjectRef,
+    },
     /// It has its new version.
     Upgraded(&'a Step),
     /// The controllers that were stopped run again.
@@ -78,7 +85,9 @@ pub struct Stopped {
     /// Its label.
     pub label: String,
     /// Why its controllers could not be started again, if so.
-    pub not_restored: Option<UpgradeError>,
+    pub not_started: Option<UpgradeError>,
+    /// Why it is still marked as being upgraded though nothing of it is replaced, if so.
+    pub not_unmarked: Option<UpgradeError>,
 }
 
 /// How far providers have come.
@@ -96,13 +105,11 @@ impl Upgrade {
     /// Stops all controllers, since they take their time to end, then upgrades core, and then all others. Where that
     /// fails, the controllers that were stopped run again.
     pub async fn carry_out(&self, cluster: &ManagementCluster, tell: Tell<'_>) -> Result<(), Failed> {
-        self.before(cluster, tell).await.map_err(|error| Failed {
-            error,
-            stopped: None,
-            others: Vec::new(),
-            waiting: Vec::new(),
-            upgraded: Vec::new(),
-        })?;
+        if let Err(error) = self.before(cluster, tell).await {
+            // A run before this one may have stopped some.
+            let waiting = join_all(self.steps.iter().map(|it| it.restore(cluster, tell, false))).await;
+            return Err(Failed { error, stopped: None, others: Vec::new(), waiting, upgraded: Vec::new() });
+        }
         let all = self.steps.iter().collect();
         let (waiting, failed) = each(all, |it| it.stop(cluster, tell)).await;
         if !failed.is_empty() {
@@ -191,12 +198,18 @@ impl Step {
 
     async fn replace(&self, cluster: &ManagementCluster, tell: Tell<'_>) -> Result<(), UpgradeError> {
         tell(Event::Replacing(self));
-        for object in &self.replaced {
-            self.remove(cluster, object).await?;
-        }
+        let told = |event: apply::Event<'_>| tell(Event::Applied(event));
         let mut kinds = cluster.kinds().await?.clone();
         kinds.learn_all(self.to.components.objects());
-        apply::write(cluster, &kinds, &self.to_write(), &|event| tell(Event::Applied(event))).await?;
+        let is_made_anew = |it: &&Value| self.replaced.contains(&ObjectRef::of(it));
+        let (mut anew, changed): (Vec<_>, Vec<_>) = self.to_write().into_iter().partition(is_made_anew);
+        apply::write(cluster, &kinds, &changed, &told).await?;
+        // Nothing is away for longer than it must be.
+        anew.sort_by_key(|it| apply::Wave::of(it));
+        for object in anew {
+            self.remove(cluster, &ObjectRef::of(object)).await?;
+            apply::write(cluster, &kinds, &[object], &told).await?;
+        }
         Ok(())
     }
 
@@ -204,11 +217,14 @@ impl Step {
     async fn finish(&self, cluster: &ManagementCluster, tell: Tell<'_>) -> Result<(), UpgradeError> {
         tell(Event::Pruning(self));
         let (label, written) = (self.label(), self.to_write());
-        futures::try_join!(
-            async { Ok::<_, UpgradeError>(served::wait(cluster, apply::definitions(&written)).await?) },
-            async { Ok(prune::delete(cluster, &self.leftovers.gone).await?) },
+        let (kept, (), ()) = futures::try_join!(
+            async { Ok::<_, UpgradeError>(prune::delete(cluster, &self.leftovers.gone).await?) },
+            async { Ok(served::wait(cluster, apply::definitions(&written)).await?) },
             scale::start_new(cluster, &label, self.to.components.objects()),
         )?;
+        for definition in &kept {
+            tell(Event::Kept { step: self, definition });
+        }
         inventory::record(cluster, &self.to.entry()).await?;
         tell(Event::Upgraded(self));
         Ok(())
@@ -216,18 +232,29 @@ impl Step {
 
     /// Starts the controllers again that were stopped. The mark goes where nothing was replaced, now or before.
     async fn restore(&self, cluster: &ManagementCluster, tell: Tell<'_>, is_touched: bool) -> Stopped {
-        let restored = async {
-            scale::start(cluster, &self.label()).await?;
-            if !is_touched && !self.is_begun {
-                inventory::record(cluster, &self.from).await?;
-            }
-            Ok::<_, UpgradeError>(())
-        };
-        let not_restored = restored.await.err();
-        if not_restored.is_none() {
+        let started = self.start_again(cluster).await;
+        if matches!(started, Ok(true)) {
             tell(Event::Restored(self));
         }
-        Stopped { label: self.label(), not_restored }
+        let not_unmarked = if is_touched || self.is_begun {
+            None
+        } else {
+            inventory::record(cluster, &self.from).await.err().map(UpgradeError::from)
+        };
+        Stopped { label: self.label(), not_started: started.err(), not_unmarked }
+    }
+
+    async fn start_again(&self, cluster: &ManagementCluster) -> Result<bool, UpgradeError> {
+        let is_started = scale::start(cluster, &self.label()).await?;
+        let kinds = cluster.kinds().await?;
+        for id in self.replaced.iter().filter(|it| it.kind == "Deployment") {
+            let Some(kind) = kinds.find(&id.api_version, &id.kind) else { continue };
+            let found = cluster.objects(kind, id.namespace.as_deref()).get_metadata_opt(&id.name).await;
+            if found.map_err(|error| cluster.failed(format!("look at {id}"), error))?.is_none() {
+                return Err(UpgradeError::Gone { object: Box::new(id.clone()) });
+            }
+        }
+        Ok(is_started)
     }
 
     fn to_write(&self) -> Vec<&Value> {

@@ -47,8 +47,8 @@ pub(super) async fn stop(cluster: &ManagementCluster, label: &str) -> Result<(),
     stream::iter(each).buffer_unordered(AT_ONCE).try_collect().await
 }
 
-/// Starts as many controllers of a provider as there were before they were stopped.
-pub(super) async fn start(cluster: &ManagementCluster, label: &str) -> Result<(), UpgradeError> {
+/// Starts as many controllers of a provider as there were before they were stopped. Whether any were.
+pub(super) async fn start(cluster: &ManagementCluster, label: &str) -> Result<bool, UpgradeError> {
     start_unless_named(cluster, label, &HashSet::new()).await
 }
 
@@ -60,7 +60,8 @@ pub(super) async fn start_new(
 ) -> Result<(), UpgradeError> {
     let (named, open) = by_replicas(release);
     if !open.is_empty() {
-        return start_unless_named(cluster, label, &named).await;
+        start_unless_named(cluster, label, &named).await?;
+        return Ok(());
     }
     let Some(kind) = deployments(cluster).await? else { return Ok(()) };
     let each = named.iter().map(async |(namespace, name)| {
@@ -76,15 +77,17 @@ async fn start_unless_named(
     cluster: &ManagementCluster,
     label: &str,
     named: &HashSet<Name>,
-) -> Result<(), UpgradeError> {
-    let Some(kind) = deployments(cluster).await? else { return Ok(()) };
+) -> Result<bool, UpgradeError> {
+    let Some(kind) = deployments(cluster).await? else { return Ok(false) };
     let found = cluster.list(&kind, None, &sweep::selector_of(label)).await?;
+    let are_stopped = found.iter().any(|it| to_start(it, false) != Change::None);
     let each = found.into_iter().map(async |deployment| {
         let is_named = named.contains(&(deployment.namespace().unwrap_or_default(), deployment.name_any()));
         change(cluster, &kind, deployment, |it| to_start(it, is_named)).await?;
         Ok::<_, UpgradeError>(())
     });
-    stream::iter(each).buffer_unordered(AT_ONCE).try_collect().await
+    stream::iter(each).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
+    Ok(are_stopped)
 }
 
 /// The namespace and name of a Deployment.

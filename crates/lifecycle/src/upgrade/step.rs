@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use super::{
     UpgradeError,
-    prune::{self, Leftovers},
+    prune::{self, Coming, Leftovers},
     rules::Target,
     storage::{self, Migration},
 };
 use crate::{
-    ManagementCluster, ObjectRef, ServerError,
+    ManagementCluster, ObjectRef, ServerError, adoption,
     dry_run::{self, Outcome, Trial},
     inventory::Installed,
     release::Prepared,
@@ -55,18 +55,26 @@ impl Step {
     }
 }
 
+/// What concerns all steps.
+pub(super) struct Surroundings<'a> {
+    /// What is there.
+    pub(super) installed: &'a [Component],
+    /// What is in the new releases.
+    pub(super) coming: &'a Coming,
+}
+
 /// Compares what is there with what is to come, and with what the server says to it.
 pub(super) async fn decide(
     cluster: &ManagementCluster,
     Target { provider, version }: Target,
     release: Prepared,
     mut trials: Vec<Trial>,
-    installed: &[Component],
+    Surroundings { installed, coming }: Surroundings<'_>,
     is_begun: bool,
 ) -> Result<Step, UpgradeError> {
     let label = provider.label();
     let objects = release.components.objects();
-    let leftovers = prune::find(cluster, installed, &label, objects).await?;
+    let leftovers = prune::find(cluster, installed, &label, coming).await?;
     let own: Vec<Component> = installed.iter().filter(|it| it.provider() == Some(&label)).cloned().collect();
     let mut migrations = Vec::new();
     for (object, trial) in objects.iter().zip(&mut trials) {
@@ -93,7 +101,11 @@ pub(super) async fn decide(
         version: version.clone(),
         refusals,
     })?;
-    let unchanged = unchanged(&trials, &own);
+    let mut unchanged = unchanged(&trials, &own);
+    // Of several that write an object the last one counts, and a trial of a migrated definition is not of the new one.
+    let is_migrated =
+        |id: &ObjectRef| prune::is_definition(id) && migrations.iter().any(|it| it.definition == id.name);
+    unchanged.retain(|id| !coming.is_shared(id) && !is_migrated(id));
     let notes = trials.into_iter().filter_map(|it| it.note).collect();
     Ok(Step {
         from: provider,
@@ -117,12 +129,14 @@ async fn live_definition(cluster: &ManagementCluster, id: &ObjectRef) -> Result<
     found.map_err(|error| cluster.failed(format!("read {id}"), kube::Error::SerdeError(error)))
 }
 
-/// What need not be written, since the server says that it would change nothing; but for what is stopped meanwhile.
+/// What need not be written, since the server says that it would change nothing; but for what is stopped or taken over
+/// meanwhile.
 fn unchanged(trials: &[Trial], installed: &[Component]) -> HashSet<ObjectRef> {
     let is_same = |trial: &&Trial| {
         let Outcome::Stored(stored) = &trial.outcome else { return false };
         let Some(component) = installed.iter().find(|it| it.id == trial.object) else { return false };
-        trial.object.kind != "Deployment" && is_as_stored(component, stored)
+        let is_left_alone = trial.object.kind != "Deployment" && !adoption::is_needed(component);
+        is_left_alone && is_as_stored(component, stored)
     };
     trials.iter().filter(is_same).map(|it| it.object.clone()).collect()
 }
@@ -222,6 +236,13 @@ mod tests {
         assert!(!case("CustomResourceDefinition", one(), false, object(Some(2), "b", None)));
         assert!(!case("CustomResourceDefinition", one(), false, object(Some(1), "c", None)));
         assert!(!case("Deployment", one(), false, one()), "it is stopped meanwhile");
+        let theirs = || {
+            let mut object = one();
+            let fields = json!({"manager": "clusterctl", "operation": "Update", "fieldsV1": {"f:spec": {}}});
+            object["metadata"]["managedFields"] = json!([fields]);
+            object
+        };
+        assert!(!case("CustomResourceDefinition", theirs(), false, theirs()), "it is taken over meanwhile");
         let uncounted = |data: &str| object(None, "b", Some(data));
         assert!(case("ConfigMap", uncounted("x"), true, uncounted("x")));
         assert!(!case("ConfigMap", uncounted("x"), true, uncounted("y")));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use capstan_api::provider::ProviderType;
 use capstan_lifecycle::{
-    apply,
+    ObjectRef, apply,
     release::Oddity,
     upgrade::{self, Asked, Event, Failed, Goal, Step, Stopped, UpgradeError},
 };
@@ -135,17 +135,19 @@ fn tell_progress(event: &Event<'_>, printer: Printer) {
                 ));
             }
             for kept in &leftovers.kept {
-                printer.warn(&format!(
-                    "{kept} stays, though {} does not have it: there are objects of it",
-                    step.to.version
-                ));
+                printer.warn(&stays(kept, step));
             }
         }
+        Event::Kept { step, definition } => printer.warn(&stays(definition, step)),
         Event::Upgraded(step) => printer.done(&format!("{} is at {}", step.label(), step.to.version)),
         Event::Restored(step) => {
             printer.step(&format!("{}: its controllers were started again", step.label()));
         }
     }
+}
+
+fn stays(definition: &ObjectRef, step: &Step) -> String {
+    format!("{definition} stays, though {} does not have it: there are objects of it", step.to.version)
 }
 
 /// What failed, what is done, and how to go on.
@@ -157,7 +159,7 @@ fn stopped(failure: Failed, session: &Session) -> CommandError {
     }
     let mut ways = Vec::from_iter(error.hint.take());
     error.causes.push(match &stopped {
-        None => "no controller was stopped, and nothing was replaced".to_owned(),
+        None => "nothing was replaced".to_owned(),
         Some(stopped) => state(stopped, true),
     });
     for (reason, stopped) in others {
@@ -172,17 +174,21 @@ fn stopped(failure: Failed, session: &Session) -> CommandError {
 }
 
 /// What became of a provider, whether its own upgrade was begun or not.
-fn state(Stopped { label, not_restored }: &Stopped, is_begun: bool) -> String {
-    let what = if is_begun {
-        format!("the upgrade of {label} stopped")
+fn state(stopped: &Stopped, is_begun: bool) -> String {
+    let Stopped { label, not_started, not_unmarked } = stopped;
+    let (what, controllers) = if is_begun {
+        (format!("the upgrade of {label} stopped"), "were started again")
     } else {
-        format!("the upgrade did not come to {label}")
+        (format!("the upgrade did not come to {label}"), "are as they were")
     };
-    match not_restored {
-        None => format!("{what}; its controllers were started again"),
-        Some(reason) => format!(
+    match (not_started, not_unmarked) {
+        (Some(reason), _) => format!(
             "{what}, and its controllers, which are at zero replicas, could not be started again: {reason}"
         ),
+        (None, Some(reason)) => format!(
+            "{what}; its controllers {controllers}, but it could not be unmarked as being upgraded: {reason}"
+        ),
+        (None, None) => format!("{what}; its controllers {controllers}"),
     }
 }
 
