@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use capstan_api::names::FIELD_MANAGER;
 use futures::{StreamExt, TryStreamExt, stream};
-use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::api::{Patch, PatchParams};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
@@ -209,15 +209,16 @@ pub(crate) async fn put(
     kind: &Kind,
     object: &Value,
     tell: Tell<'_>,
-) -> Result<DynamicObject, ServerError> {
+) -> Result<(), ServerError> {
     let id = ObjectRef::of(object);
     let api = cluster.objects(kind, id.namespace.as_deref());
     let params = params();
     let start = Instant::now();
     let mut delay = FIRST_DELAY;
     loop {
-        let error = match api.patch(&id.name, &params, &Patch::Apply(object)).await {
-            Ok(applied) => return Ok(applied),
+        // What has become of it nobody wants to know, and definitions are large.
+        let error = match api.patch_metadata(&id.name, &params, &Patch::Apply(object)).await {
+            Ok(_) => return Ok(()),
             Err(error) => error,
         };
         let is_passing = is_worth_another_try(&error, start.elapsed());

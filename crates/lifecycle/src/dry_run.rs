@@ -7,6 +7,7 @@ use std::{
 
 use capstan_api::names::FIELD_MANAGER;
 use futures::{StreamExt, TryStreamExt, stream};
+use http::header::{ACCEPT, HeaderValue};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api,
@@ -31,6 +32,8 @@ const FIRST_DELAY: Duration = Duration::from_millis(100);
 const LONGEST_DELAY: Duration = Duration::from_secs(2);
 /// Where objects are tried whose own namespace is not there yet. Every cluster has it.
 const STAND_IN: &str = "default";
+/// Asks for an object's metadata in place of all of it.
+const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 /// What a server says to an object.
 #[derive(Clone, Debug)]
@@ -64,6 +67,23 @@ pub struct Refusal {
     pub reason: String,
 }
 
+/// How much is told of what a server would store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// All of it.
+    Whole,
+    /// Of definitions only their metadata. They are the largest objects that there are, and a generation tells whether
+    /// one would change.
+    Brief,
+}
+
+impl Detail {
+    /// Whether the metadata of an object is enough.
+    fn is_metadata_enough(self, object: &Value) -> bool {
+        self == Self::Brief && Wave::of(object) == Wave::Definitions
+    }
+}
+
 /// The metadata of definitions that are there, by name.
 pub type Definitions = HashMap<String, ObjectMeta>;
 
@@ -71,18 +91,25 @@ pub type Definitions = HashMap<String, ObjectMeta>;
 ///
 /// Objects may need namespaces and kinds that are among them and not on the server yet. What is in such a namespace is
 /// tried in another one; what is of such a kind can only be checked for being one that will be served.
-pub async fn try_all(cluster: &ManagementCluster, objects: &[Value]) -> Result<Vec<Trial>, ServerError> {
-    try_over(cluster, objects, &Definitions::new()).await
+pub async fn try_all(
+    cluster: &ManagementCluster,
+    objects: &[Value],
+    detail: Detail,
+) -> Result<Vec<Trial>, ServerError> {
+    try_on(&Ground::survey(cluster, objects, &Definitions::new(), detail).await?, objects).await
 }
 
-/// The same, sooner, for whoever knows the definitions that are there. Of those that would change, what comes of a trial
-/// is without the fields of others.
+/// The same in brief, and sooner, for whoever knows the definitions that are there. Of those that would change, what
+/// comes of a trial is without the fields of others.
 pub async fn try_over(
     cluster: &ManagementCluster,
     objects: &[Value],
     definitions: &Definitions,
 ) -> Result<Vec<Trial>, ServerError> {
-    let ground = &Ground::survey(cluster, objects, definitions).await?;
+    try_on(&Ground::survey(cluster, objects, definitions, Detail::Brief).await?, objects).await
+}
+
+async fn try_on(ground: &Ground<'_>, objects: &[Value]) -> Result<Vec<Trial>, ServerError> {
     // The large ones at the front hold nobody up.
     let tried = objects
         .iter()
@@ -98,6 +125,7 @@ struct Ground<'a> {
     cluster: &'a ManagementCluster,
     /// The definitions that are known to be there.
     definitions: &'a Definitions,
+    detail: Detail,
     /// What the server knows.
     kinds: &'a Kinds,
     /// With what the objects define.
@@ -115,6 +143,7 @@ impl<'a> Ground<'a> {
         cluster: &'a ManagementCluster,
         objects: &'a [Value],
         definitions: &'a Definitions,
+        detail: Detail,
     ) -> Result<Self, ServerError> {
         let kinds = cluster.kinds().await?;
         let (mut coming, mut defined) = (kinds.clone(), HashSet::new());
@@ -132,7 +161,7 @@ impl<'a> Ground<'a> {
         let missing = looks.try_filter_map(async |it| Ok(it)).try_collect().await?;
         let is_namespace = |it: &&Value| Wave::of(it) == Wave::Namespaces;
         let wanted = objects.iter().filter(is_namespace).map(|it| text(it, "/metadata/name")).collect();
-        Ok(Self { cluster, definitions, kinds, coming, defined, missing, wanted })
+        Ok(Self { cluster, definitions, detail, kinds, coming, defined, missing, wanted })
     }
 
     async fn try_one(&self, object: &Value) -> Result<Trial, ServerError> {
@@ -185,9 +214,9 @@ impl<'a> Ground<'a> {
 
     async fn apply(&self, kind: &Kind, id: &ObjectRef, object: &Value) -> Result<Value, kube::Error> {
         let params = PatchParams { dry_run: true, ..apply::params() };
-        let api = self.cluster.objects(kind, id.namespace.as_deref());
-        let stored = api.patch(&id.name, &params, &Patch::Apply(object)).await?;
-        serde_json::to_value(stored).map_err(kube::Error::SerdeError)
+        let url = self.cluster.objects(kind, id.namespace.as_deref()).resource_url().to_owned();
+        let request = Request::new(url).patch(&id.name, &params, &Patch::Apply(object));
+        self.send(object, request.map_err(kube::Error::BuildRequest)?).await
     }
 
     /// Puts a definition in the place of the one that is known to be there, which takes a server two thirds of the time
@@ -203,7 +232,7 @@ impl<'a> Ground<'a> {
         let params = PostParams { dry_run: true, field_manager: Some(FIELD_MANAGER.to_owned()) };
         let url = self.cluster.objects(kind, None).resource_url().to_owned();
         let request = Request::new(url).replace(&id.name, &params, serde_json::to_vec(&whole).ok()?).ok()?;
-        let stored: Value = self.cluster.client().request(strictly(request)).await.ok()?;
+        let stored = self.send(object, strictly(request)).await.ok()?;
         let generation = stored.pointer("/metadata/generation").and_then(Value::as_i64)?;
         (live.generation? != generation || marks_anew(object, live)).then_some(stored)
     }
@@ -236,13 +265,21 @@ impl<'a> Ground<'a> {
         };
         let data = data.map_err(kube::Error::SerdeError)?;
         let request = Request::new(url).create(&params, data).map_err(kube::Error::BuildRequest)?;
-        let mut stored: Value = self.cluster.client().request(strictly(request)).await?;
+        let mut stored = self.send(object, strictly(request)).await?;
         if let (Some(metadata), Some(namespace)) =
             (stored.get_mut("metadata").and_then(Value::as_object_mut), &id.namespace)
         {
             metadata.insert("namespace".to_owned(), namespace.clone().into());
         }
         Ok(stored)
+    }
+
+    /// Sends a trial of an object; gives back as much of what would be stored as is wanted.
+    async fn send(&self, object: &Value, mut request: http::Request<Vec<u8>>) -> Result<Value, kube::Error> {
+        if self.detail.is_metadata_enough(object) {
+            request.headers_mut().insert(ACCEPT, HeaderValue::from_static(METADATA));
+        }
+        self.cluster.client().request(request).await
     }
 
     /// Asks until there is an answer, for as long as it may take.

@@ -63,6 +63,12 @@ pub(crate) fn is_conflict(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 409)
 }
 
+/// Whether the object that was meant is gone, and another one has its name. Servers have two ways to put it.
+pub(crate) fn is_about_uid(error: &kube::Error) -> bool {
+    let is_told = |it: &str| it.contains("UID in the precondition") || it.contains("UID in precondition");
+    matches!(error, kube::Error::Api(status) if status.code == 409 && is_told(&status.message))
+}
+
 /// Whether the server asks to be asked again. It does so as well where nobody converts objects, which does not pass.
 pub(crate) fn is_busy(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 429) && !is_about_conversion(error)

@@ -92,8 +92,7 @@ pub async fn record(cluster: &ManagementCluster, provider: &Installed) -> Result
 
 /// Writes an entry with what else is to be said in it.
 pub(crate) async fn write(cluster: &ManagementCluster, entry: &Value) -> Result<(), ServerError> {
-    apply::put(cluster, &kind(), entry, &|_| {}).await?;
-    Ok(())
+    apply::put(cluster, &kind(), entry, &|_| {}).await
 }
 
 /// The object of an entry.

@@ -4,6 +4,7 @@ use capstan_api::{contract::ContractVersion, provider::ProviderType};
 use capstan_manifest::{
     components::{self, Components, ComponentsError, Options},
     text::{self, TextError},
+    yaml::Document,
 };
 use capstan_repository::{
     Chosen, Config, ConfigError, File, Metadata, MetadataError, Provider, Repository, RepositoryError,
@@ -58,6 +59,16 @@ pub struct Wanted<'a> {
     pub watching_namespace: Option<&'a str>,
     /// Whether ClusterRoles and ClusterRoleBindings get the target namespace as a prefix.
     pub rbac_prefix: bool,
+}
+
+/// A release that is fetched and read, and can be rendered.
+#[derive(Debug)]
+pub struct Fetched {
+    provider: Provider,
+    version: String,
+    contract: ContractVersion,
+    documents: Vec<Document>,
+    origin: String,
 }
 
 /// A release that is fetched and rendered: nothing is missing to apply it.
@@ -130,8 +141,19 @@ impl Releases<'_> {
 
     /// Finds a release, fetches it and renders its components.
     pub async fn prepare(&self, wanted: &Wanted<'_>) -> Result<Prepared, ReleaseError> {
-        let (provider, repository) = self.repository(wanted.kind, wanted.name)?;
-        let Chosen { version, skipped } = repository.version(wanted.version).await?;
+        let fetched = self.fetch(wanted.kind, wanted.name, wanted.version).await?;
+        self.render(fetched, wanted)
+    }
+
+    /// Finds a release, the latest if no version is asked for, fetches it and reads its components.
+    pub async fn fetch(
+        &self,
+        kind: ProviderType,
+        name: &str,
+        version: Option<&str>,
+    ) -> Result<Fetched, ReleaseError> {
+        let (provider, repository) = self.repository(kind, name)?;
+        let Chosen { version, skipped } = repository.version(version).await?;
         for skipped in &skipped {
             (self.tell)(Oddity::Skipped { label: repository.label(), skipped });
         }
@@ -142,24 +164,18 @@ impl Releases<'_> {
             (self.tell)(Oddity::Overridden(&file));
         }
         let File { text, origin, .. } = file;
-        let components = self.render(&provider, text, &origin, wanted).await?;
-        let watching_namespace = wanted.watching_namespace.map(str::to_owned);
-        Ok(Prepared { provider, version, contract, components, watching_namespace, origin })
-    }
-
-    async fn render(
-        &self,
-        provider: &Provider,
-        text: String,
-        origin: &str,
-        wanted: &Wanted<'_>,
-    ) -> Result<Components, ReleaseError> {
-        let unreadable = |source| ReleaseError::Text { origin: origin.to_owned(), source: Box::new(source) };
+        let unreadable = |source| ReleaseError::Text { origin: origin.clone(), source: Box::new(source) };
         let text = {
             let lookup = |name: &str| self.config.variable(name);
             text::render(text.into(), Some(&lookup)).map_err(unreadable)?.into_owned()
         };
         let documents = aside(move || text::read(&text)).await.map_err(unreadable)?;
+        Ok(Fetched { provider, version, contract, documents, origin })
+    }
+
+    /// Renders the components of a release.
+    pub fn render(&self, fetched: Fetched, wanted: &Wanted<'_>) -> Result<Prepared, ReleaseError> {
+        let Fetched { provider, version, contract, documents, origin } = fetched;
         let options = Options {
             label: &provider.label(),
             target_namespace: wanted.target_namespace,
@@ -168,10 +184,12 @@ impl Releases<'_> {
             images: &self.config.images()?,
         };
         let values = documents.into_iter().map(|it| it.value).collect();
-        components::render(values, &options).map_err(|source| ReleaseError::Components {
-            origin: origin.to_owned(),
+        let components = components::render(values, &options).map_err(|source| ReleaseError::Components {
+            origin: origin.clone(),
             source: Box::new(source),
-        })
+        })?;
+        let watching_namespace = wanted.watching_namespace.map(str::to_owned);
+        Ok(Prepared { provider, version, contract, components, watching_namespace, origin })
     }
 }
 

@@ -2,10 +2,13 @@
 
 use capstan_api::names::label;
 use futures::{StreamExt, TryStreamExt, stream};
-use kube::{api::DynamicObject, core::ObjectMeta};
+use kube::{
+    api::{DeleteParams, DynamicObject, Preconditions},
+    core::ObjectMeta,
+};
 use serde_json::Value;
 
-use crate::{Kind, ManagementCluster, ObjectRef, ServerError};
+use crate::{Kind, ManagementCluster, ObjectRef, ServerError, error};
 
 /// How many lists are under way at a time.
 const AT_ONCE: usize = 16;
@@ -32,6 +35,17 @@ impl Component {
     /// The label of the provider that it was installed for.
     pub fn provider(&self) -> Option<&str> {
         self.label(label::PROVIDER)
+    }
+
+    /// Deletes it. What is gone already is no matter, and what has come by its name since is not ours to delete.
+    pub(crate) async fn delete(&self, cluster: &ManagementCluster) -> Result<(), kube::Error> {
+        let preconditions = Preconditions { uid: self.metadata.uid.clone(), resource_version: None };
+        let params = DeleteParams::background().preconditions(preconditions);
+        let api = cluster.objects(&self.kind, self.id.namespace.as_deref());
+        match api.delete(&self.id.name, &params).await {
+            Err(error) if !error::is_not_found(&error) && !error::is_about_uid(&error) => Err(error),
+            _ => Ok(()),
+        }
     }
 }
 

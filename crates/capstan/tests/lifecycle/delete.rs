@@ -17,13 +17,14 @@ use capstan_manifest::{
 };
 use capstan_testkit::wait::{self, LIMIT};
 use k8s_openapi::{
-    api::core::v1::Namespace, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    api::core::v1::{Namespace, Service},
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{
     Api,
-    api::{DeleteParams, DynamicObject},
+    api::{DeleteParams, DynamicObject, PostParams},
     config::Kubeconfig,
-    core::GroupVersionKind,
+    core::{GroupVersionKind, ObjectMeta},
     discovery::ApiResource,
 };
 use serde_json::{Value, json};
@@ -186,6 +187,7 @@ async fn a_provider_goes_and_what_others_need_stays() {
 
     kinds_go_when_nobody_needs_them(&estate).await;
     halves_are_cleaned_up(&estate).await;
+    what_took_a_name_meanwhile_is_left_alone(&estate).await;
     everything_goes_in_one_go(&estate).await;
 }
 
@@ -306,9 +308,8 @@ async fn kinds_go_when_nobody_needs_them(estate: &Estate) {
 
 async fn what_is_made_meanwhile_is_not_taken_along(estate: &Estate) {
     let cluster = estate.cluster();
-    let acme = delete::Asked { kind: ProviderType::Infrastructure, name: "acme".to_owned(), version: None };
     let options = delete::Options { include_crd: true, include_namespace: false };
-    let plan = delete::plan(&cluster, &Selection::Named(vec![acme]), options).await.unwrap();
+    let plan = delete::plan(&cluster, &Selection::Named(vec![asked_acme()]), options).await.unwrap();
     estate.create_acme_cluster("default", "late").await;
     let error = delete::delete(&cluster, &plan, true, &|_| {}).await.unwrap_err();
     let usages = match &error {
@@ -332,6 +333,27 @@ async fn halves_are_cleaned_up(estate: &Estate) {
     assert_eq!(told.code, Some(0), "{told:?}");
     assert!(told.err.contains("what is left of infrastructure-acme"), "{}", told.err);
     assert_eq!(estate.remains(ACME).await, names(&SHARED));
+}
+
+async fn what_took_a_name_meanwhile_is_left_alone(estate: &Estate) {
+    const SERVICE: &str = "acme-webhook-service";
+    let [.., acme] = Release::all("v1.0.0");
+    let services: Api<Service> = Api::namespaced(estate.client.clone(), acme.namespace);
+    estate.put_in(&[acme]).await;
+    let cluster = estate.cluster();
+    let selection = Selection::Named(vec![asked_acme()]);
+    let plan = delete::plan(&cluster, &selection, delete::Options::default()).await.unwrap();
+    let mut theirs = services.get(SERVICE).await.unwrap();
+    services.delete(SERVICE, &DeleteParams::default()).await.unwrap();
+    theirs.metadata = ObjectMeta { name: Some(SERVICE.to_owned()), ..ObjectMeta::default() };
+    let theirs = services.create(&PostParams::default(), &theirs).await.unwrap();
+    delete::delete(&cluster, &plan, true, &|_| {}).await.unwrap();
+    assert_eq!(services.get(SERVICE).await.unwrap().metadata.uid, theirs.metadata.uid);
+    assert_eq!(estate.remains(ACME).await, names(&SHARED));
+}
+
+fn asked_acme() -> delete::Asked {
+    delete::Asked { kind: ProviderType::Infrastructure, name: "acme".to_owned(), version: None }
 }
 
 async fn everything_goes_in_one_go(estate: &Estate) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use capstan_lifecycle::{
     diff::{self, Action, Handling, Intent, Preview},
-    dry_run::{self, Definitions, Outcome},
+    dry_run::{self, Definitions, Detail, Outcome},
     sweep,
 };
 use k8s_openapi::{
@@ -55,13 +55,17 @@ async fn everything_is_tried_that_can_be(estate: &Estate, acme: &Release) {
     assert_eq!(summary.definitions[0].versions_added, ["v1beta1", "v1beta2"]);
     assert_eq!(summary.images[0].to.as_deref(), Some("registry.example.com/acme:v1.0.0"));
 
-    let trials = dry_run::try_all(&estate.cluster(), &[cert_manager, components].concat()).await.unwrap();
-    for trial in trials {
-        // What is of a kind that comes with it cannot be asked for.
-        let is_asked = trial.object.group() != "cert-manager.io";
-        assert_eq!(matches!(trial.outcome, Outcome::Stored(_)), is_asked, "{trial:?}");
-        if let Outcome::Stored(stored) = trial.outcome {
-            assert_eq!(capstan_lifecycle::ObjectRef::of(&stored), trial.object);
+    let objects = [cert_manager, components].concat();
+    for detail in [Detail::Whole, Detail::Brief] {
+        let trials = dry_run::try_all(&estate.cluster(), &objects, detail).await.unwrap();
+        for (object, trial) in objects.iter().zip(trials) {
+            // What is of a kind that comes with it cannot be asked for.
+            let is_asked = trial.object.group() != "cert-manager.io";
+            assert_eq!(matches!(trial.outcome, Outcome::Stored(_)), is_asked, "{trial:?}");
+            let Outcome::Stored(stored) = trial.outcome else { continue };
+            assert_eq!(stored["metadata"]["name"], object["metadata"]["name"]);
+            let is_whole = detail == Detail::Whole || !is_definition(object);
+            assert_eq!(stored["kind"] == object["kind"], is_whole, "{}", trial.object);
         }
     }
 }
@@ -85,7 +89,7 @@ async fn all_refusals_are_collected(estate: &Estate, acme: &Release) {
                          "metadata": {"name": "c", "namespace": "default"}});
     objects.extend([lost, strange, misspelt, applied]);
     objects.extend(cert_manager());
-    let trials = dry_run::try_all(&estate.cluster(), &objects).await.unwrap();
+    let trials = dry_run::try_all(&estate.cluster(), &objects, Detail::Brief).await.unwrap();
     let refusals: BTreeMap<String, String> = trials
         .into_iter()
         .filter_map(|it| match it.outcome {

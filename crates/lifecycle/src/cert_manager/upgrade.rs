@@ -3,14 +3,13 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use futures::{StreamExt, TryStreamExt, stream};
-use kube::api::DeleteParams;
 
 use super::{
     CertManagerError, Event, Manifest, Tell,
     plan::{Identity, components},
     probe,
 };
-use crate::{ManagementCluster, ObjectRef, ServerError, adoption, apply, error, sweep::Component};
+use crate::{ManagementCluster, ObjectRef, ServerError, adoption, apply, sweep::Component};
 
 const AT_ONCE: usize = 16;
 
@@ -35,13 +34,8 @@ async fn prune(
     wanted: &Manifest,
 ) -> Result<(), ServerError> {
     let deleted = stale(before, wanted).map(|component| async move {
-        let id = &component.id;
-        let api = cluster.objects(&component.kind, id.namespace.as_deref());
-        match api.delete(&id.name, &DeleteParams::background()).await {
-            Ok(_) => Ok(()),
-            Err(error) if error::is_not_found(&error) => Ok(()),
-            Err(error) => Err(cluster.failed(format!("delete {id}"), error)),
-        }
+        let deleted = component.delete(cluster).await;
+        deleted.map_err(|error| cluster.failed(format!("delete {}", component.id), error))
     });
     stream::iter(deleted).buffer_unordered(AT_ONCE).try_collect().await
 }

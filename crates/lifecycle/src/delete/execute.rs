@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt, stream};
-use kube::api::DeleteParams;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
@@ -81,16 +80,10 @@ async fn delete_one(
     component: &Component,
     tell: Tell<'_>,
 ) -> Result<(), DeleteError> {
-    let Component { kind, id, .. } = component;
-    let api = cluster.objects(kind, id.namespace.as_deref());
+    let id = &component.id;
     let start = Instant::now();
     let mut delay = FIRST_DELAY;
-    loop {
-        let error = match api.delete(&id.name, &DeleteParams::background()).await {
-            Ok(_) => break,
-            Err(error) if error::is_not_found(&error) => break,
-            Err(error) => error,
-        };
+    while let Err(error) = component.delete(cluster).await {
         let is_passing = error::is_passing(&error) && start.elapsed() < PATIENCE;
         let error = cluster.failed(format!("delete {id}"), error);
         if !is_passing {

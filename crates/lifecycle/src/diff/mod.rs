@@ -21,7 +21,7 @@ pub use self::{
 };
 use crate::{
     Kind, ManagementCluster, ObjectRef, ServerError,
-    dry_run::{self, Outcome, Refusal},
+    dry_run::{self, Detail, Outcome, Refusal},
     sweep::Component,
 };
 
@@ -154,7 +154,7 @@ fn compare(provider: &str, mut changes: Vec<Change>) -> ProviderPreview {
 /// Tries out what is intended, and compares it with what is there. Nothing is written.
 pub async fn preview(cluster: &ManagementCluster, intents: &[Intent<'_>]) -> Result<Preview, ServerError> {
     let wanted: Vec<Value> = intents.iter().flat_map(|it| it.wanted).cloned().collect();
-    let mut trials = dry_run::try_all(cluster, &wanted).await?.into_iter();
+    let mut trials = dry_run::try_all(cluster, &wanted, Detail::Whole).await?.into_iter();
     let mut preview = Preview::default();
     for intent in intents {
         let mut changes = deletions(cluster, intent).await?;

@@ -9,13 +9,13 @@ use super::{Plan, Problem};
 use crate::{
     ManagementCluster, ObjectRef, ServerError,
     diff::{self, Handling, Intent, Preview},
-    dry_run::{self, Outcome, Refusal},
+    dry_run::{self, Detail, Outcome, Refusal},
 };
 
 /// Has the server look at every object of a plan, and adds what it would not accept to the plan's problems.
 pub async fn try_out(cluster: &ManagementCluster, plan: &mut Plan) -> Result<(), ServerError> {
     let objects: Vec<Value> = parts(plan).iter().flat_map(|it| it.1).cloned().collect();
-    let trials = dry_run::try_all(cluster, &objects).await?;
+    let trials = dry_run::try_all(cluster, &objects, Detail::Brief).await?;
     let refusals = trials.into_iter().filter_map(|it| match it.outcome {
         Outcome::Refused(refusal) => Some(refusal),
         Outcome::Stored(_) | Outcome::Unknown => None,

@@ -6,6 +6,7 @@ use capstan_api::{
     provider::ProviderType,
 };
 use futures::future::{join_all, try_join_all};
+use tokio::sync::OnceCell;
 
 use super::{
     CertManagerPlan, CertManagerStep, UpgradeError, certificates,
@@ -20,7 +21,7 @@ use super::{
 use crate::{
     Kind, ManagementCluster, ObjectRef, ServerError,
     diff::{self, Handling, Intent, Preview},
-    dry_run::{self, Definitions},
+    dry_run::{self, Definitions, Detail},
     inventory::{Installed, Inventory},
     release::{Prepared, ReleaseError, Releases, Wanted},
     sweep::{self, Component},
@@ -69,8 +70,8 @@ impl Upgrade {
         goal: Goal<'_>,
         allow_downgrade: bool,
     ) -> Result<Self, UpgradeError> {
-        let (inventory, unfinished) =
-            futures::try_join!(Inventory::read(cluster), mark::unfinished(cluster))?;
+        let (inventory, unfinished, _) =
+            futures::try_join!(Inventory::read(cluster), mark::unfinished(cluster), cluster.kinds())?;
         let providers = inventory.providers;
         let core = rules::core_of(&providers)?;
         rules::check_instances(&providers)?;
@@ -81,18 +82,21 @@ impl Upgrade {
             let cert_manager = certificates(cluster, manifest, None, &mut warnings).await?;
             return Ok(Self { cert_manager, steps: Vec::new(), up_to_date, warnings });
         }
-        let (roles, definitions) = futures::try_join!(
-            sweep::sweep_kinds(cluster, label::CLUSTERCTL, is_role),
-            definitions(cluster),
-        )?;
+        // Asked for once, while releases are read.
+        let site = OnceCell::new();
+        let site = async || site.get_or_try_init(|| Site::survey(cluster)).await;
         let stay = providers.iter().filter(|it| !targets.iter().any(|target| target.provider == **it));
         let tried = targets.iter().map(async |it| {
-            let release = fetch(releases, it, &roles).await?;
-            let trials = dry_run::try_over(cluster, release.components.objects(), &definitions).await?;
+            let provider = &it.provider;
+            let untold = |error| UpgradeError::release(provider, error);
+            let fetched = releases.fetch(provider.kind, &provider.name, Some(&it.version)).await;
+            let (fetched, site) = (fetched.map_err(untold)?, site().await?);
+            let release = releases.render(fetched, &wanted(it, &site.roles)).map_err(untold)?;
+            let trials = dry_run::try_over(cluster, release.components.objects(), &site.definitions).await?;
             Ok::<_, UpgradeError>((release, trials))
         });
         let (installed, manifest, tried, others, core_before) = futures::try_join!(
-            async { Ok(components(cluster, &definitions).await?) },
+            async { Ok(components(cluster, &site().await?.definitions).await?) },
             async { Ok(certificates::fetch(releases).await) },
             try_join_all(tried),
             async { Ok(join_all(stay.map(|it| speaker(releases, it))).await) },
@@ -157,6 +161,24 @@ impl Upgrade {
     }
 }
 
+/// What has to be known of a cluster before a release is rendered for it and tried on it.
+struct Site {
+    /// The cluster-wide roles and bindings that were installed.
+    roles: Vec<Component>,
+    /// The kinds that providers define.
+    definitions: Definitions,
+}
+
+impl Site {
+    async fn survey(cluster: &ManagementCluster) -> Result<Self, ServerError> {
+        let (roles, definitions) = futures::try_join!(
+            sweep::sweep_kinds(cluster, label::CLUSTERCTL, is_role),
+            definitions(cluster),
+        )?;
+        Ok(Self { roles, definitions })
+    }
+}
+
 /// The kinds that providers define.
 async fn definitions(cluster: &ManagementCluster) -> Result<Definitions, ServerError> {
     let kinds = cluster.kinds().await?;
@@ -213,7 +235,7 @@ async fn certificates(
 }
 
 async fn try_cert_manager(cluster: &ManagementCluster, step: &CertManagerStep) -> Result<(), UpgradeError> {
-    let trials = dry_run::try_all(cluster, &step.manifest.objects).await?;
+    let trials = dry_run::try_all(cluster, &step.manifest.objects, Detail::Brief).await?;
     let refusals: Vec<_> = trials.into_iter().filter_map(|it| refusal(&it)).collect();
     if refusals.is_empty() {
         return Ok(());
@@ -285,21 +307,17 @@ fn to_do(
     Ok((to_do, up_to_date))
 }
 
-async fn fetch(
-    releases: &Releases<'_>,
-    target: &Target,
-    roles: &[Component],
-) -> Result<Prepared, UpgradeError> {
+/// The release of a target as it goes into the cluster.
+fn wanted<'a>(target: &'a Target, roles: &[Component]) -> Wanted<'a> {
     let provider = &target.provider;
-    let wanted = Wanted {
+    Wanted {
         kind: provider.kind,
         name: &provider.name,
         version: Some(&target.version),
         target_namespace: Some(&provider.namespace),
         watching_namespace: provider.watched_namespace.as_deref(),
         rbac_prefix: has_prefix(roles, provider),
-    };
-    releases.prepare(&wanted).await.map_err(|error| UpgradeError::release(provider, error))
+    }
 }
 
 /// Whether the cluster-wide roles of a provider have its namespace as a prefix. They keep their names, so that nobody

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use capstan_api::names::{INVENTORY, label};
 use futures::{StreamExt, TryStreamExt, stream};
-use kube::api::{DeleteParams, ListParams, Preconditions};
+use kube::api::ListParams;
 use serde_json::Value;
 
 use crate::{Kind, ManagementCluster, ObjectRef, ServerError, error, sweep::Component};
@@ -70,17 +70,12 @@ pub(super) async fn delete(
     gone: &[Component],
 ) -> Result<Vec<ObjectRef>, ServerError> {
     let each = gone.iter().map(|component| async move {
-        let Component { kind, id, metadata, .. } = component;
+        let id = &component.id;
         if is_definition(id) && has_objects(cluster, &id.name).await? {
             return Ok(Some(id.clone()));
         }
-        let api = cluster.objects(kind, id.namespace.as_deref());
-        // Whatever else has come by that name since is not ours to delete.
-        let preconditions = Preconditions { uid: metadata.uid.clone(), resource_version: None };
-        let params = DeleteParams::background().preconditions(preconditions);
-        match api.delete(&id.name, &params).await {
-            Ok(_) => Ok(None),
-            Err(error) if error::is_not_found(&error) || error::is_conflict(&error) => Ok(None),
+        match component.delete(cluster).await {
+            Ok(()) => Ok(None),
             Err(error) => Err(cluster.failed(format!("delete {id}"), error)),
         }
     });

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     ManagementCluster, ObjectRef, ServerError, adoption,
-    dry_run::{self, Outcome, Trial},
+    dry_run::{self, Detail, Outcome, Trial},
     inventory::Installed,
     release::Prepared,
     sweep::Component,
@@ -91,7 +91,8 @@ pub(super) async fn decide(
             stored,
         })?;
         if let Some(migration) = migration {
-            let again = dry_run::try_all(cluster, &[storage::to_be_tried(&live, object)]).await?;
+            let again =
+                dry_run::try_all(cluster, &[storage::to_be_tried(&live, object)], Detail::Brief).await?;
             *trial = again.into_iter().next().unwrap_or_else(|| trial.clone());
             migrations.push(migration);
         }
