@@ -11,7 +11,8 @@ use std::{
 
 use anyhow::{Context, ensure};
 use capstan_api::names::label;
-use capstan_lifecycle::{ManagementCluster, sweep::sweep};
+use capstan_lifecycle::{ManagementCluster, apply::apply, dry_run::try_over, sweep::sweep};
+use capstan_manifest::yaml;
 use capstan_runtime::install::install_crds;
 use capstan_testkit::{Plane, requests};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -20,7 +21,7 @@ use kube::{
     api::ListParams,
     runtime::{conditions, wait::await_condition},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 /// Rounds of each program, on a new control plane each; the median is told.
@@ -95,6 +96,18 @@ pub(crate) async fn measure(stock: &Stock<'_>) -> anyhow::Result<String> {
         writeln!(table, "{others} kinds of others")?;
         for (step, (title, _)) in STEPS.iter().enumerate() {
             write_step(&mut table, title, |name| runs.get(&(step, name)).and_then(|it| median(it)))?;
+            if *title == "upgrade" {
+                let mut least = [Duration::ZERO; ROUNDS];
+                for took in &mut least {
+                    *took = definitions_alone(stock, others).await?;
+                }
+                least.sort();
+                let seconds = least[ROUNDS / 2].as_secs_f64();
+                writeln!(
+                    table,
+                    "           the least   {seconds:>7.2} s   its definitions, tried and written"
+                )?;
+            }
         }
     }
     fs::remove_dir_all(&folder)?;
@@ -169,6 +182,40 @@ async fn round(program: &Path, config: &Path, home: &Path, others: usize) -> any
         runs.push(Run { took, requests, objects: before.max(installed(&client).await?) });
     }
     Ok(runs)
+}
+
+/// What the server takes for the definitions of an upgrade alone: each is tried, and then each is written, by somebody
+/// who looks at nothing else.
+async fn definitions_alone(stock: &Stock<'_>, others: usize) -> anyhow::Result<Duration> {
+    let plane = Plane::start_bare().await;
+    let client = plane.client().await;
+    install_crds(&client, &kinds_of_others(others)?, "bench").await?;
+    let cluster = ManagementCluster::new(client.clone(), "the benchmark's server");
+    apply(&cluster, &definitions_in(stock.releases, "v1.13.6")?, &|_| {}).await?;
+    settle(&client).await?;
+    let found = Api::<CustomResourceDefinition>::all(client).list_metadata(&ListParams::default()).await?;
+    let known = found.into_iter().map(|it| (it.name_any(), it.metadata)).collect();
+    let definitions = definitions_in(stock.releases, "v1.14.2")?;
+    let began = Instant::now();
+    try_over(&cluster, &definitions, &known).await?;
+    apply(&cluster, &definitions, &|_| {}).await?;
+    Ok(began.elapsed())
+}
+
+/// The definitions of core and both kubeadm providers.
+fn definitions_in(releases: &Path, version: &str) -> anyhow::Result<Vec<Value>> {
+    let mut definitions = Vec::new();
+    for (label, prefix) in [
+        ("cluster-api", "core"),
+        ("bootstrap-kubeadm", "bootstrap"),
+        ("control-plane-kubeadm", "control-plane"),
+    ] {
+        let file = releases.join(label).join(version).join(format!("{prefix}-components.yaml"));
+        let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        let objects = yaml::read(&text)?.into_iter().map(|it| it.value);
+        definitions.extend(objects.filter(|it| it["kind"] == "CustomResourceDefinition"));
+    }
+    Ok(definitions)
 }
 
 /// Waits until the server has made all kinds known that the step before brought, and has come to rest: no step is

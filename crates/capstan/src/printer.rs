@@ -5,8 +5,9 @@ use std::{
     io::{self, IsTerminal, Write},
 };
 
-use anstream::{stderr, stdout};
+use anstream::{AutoStream, ColorChoice, stderr, stdout};
 use anstyle::{AnsiColor, Style};
+use terminal_size::{Height, terminal_size};
 
 use crate::error::CommandError;
 
@@ -15,6 +16,11 @@ const DIM: Style = Style::new().dimmed();
 const GREEN: Style = AnsiColor::Green.on_default();
 const YELLOW: Style = AnsiColor::Yellow.on_default();
 const RED: Style = AnsiColor::Red.on_default().bold();
+/// Has the terminal begin the line anew.
+const SAME_LINE: &str = "\r\u{1b}[K";
+/// Lets the terminal cut lines that are too long for it, and wrap them again: what wraps cannot be drawn over.
+const CUT_LINES: &str = "\u{1b}[?7l";
+const WRAP_LINES: &str = "\u{1b}[?7h";
 
 /// Writes for people and for pipes.
 #[derive(Clone, Copy, Debug)]
@@ -34,8 +40,12 @@ impl Printer {
         Self { interactive: false, is_silent: true }
     }
 
+    /// Whether somebody looks on, at a terminal where lines can be drawn over.
     pub(crate) fn is_interactive(self) -> bool {
+        let takes_codes = |choice| choice != ColorChoice::Never;
         self.interactive
+            && takes_codes(AutoStream::choice(&io::stdout()))
+            && takes_codes(AutoStream::choice(&io::stderr()))
     }
 
     /// Data: goes to stdout as it is. A reader who has seen enough is no failure.
@@ -70,8 +80,8 @@ impl Printer {
 
     /// Progress within a step: replaces itself on a terminal.
     pub(crate) fn progress(self, text: &str) {
-        if self.interactive {
-            self.tell(format_args!("\r\u{1b}[K  {DIM}{text}{DIM:#}"));
+        if self.is_interactive() {
+            self.tell(format_args!("{SAME_LINE}{CUT_LINES}  {DIM}{text}{DIM:#}{WRAP_LINES}"));
         } else {
             self.tell(format_args!("  {text}\n"));
         }
@@ -79,8 +89,8 @@ impl Printer {
 
     /// Ends a run of progress.
     pub(crate) fn progress_done(self) {
-        if self.interactive {
-            self.tell("\r\u{1b}[K");
+        if self.is_interactive() {
+            self.tell(SAME_LINE);
         }
     }
 
@@ -109,16 +119,53 @@ impl Printer {
             say(&mut out, format_args!("{GREEN}hint:{GREEN:#} {hint}\n"));
         }
     }
+}
 
-    /// Draws lines in the place of those drawn before; without a terminal only what is new is printed.
-    pub(crate) fn redraw(self, before: &[String], now: &[String]) {
+/// Lines that are drawn again and again in the same place; without a terminal only what is new is printed.
+#[derive(Debug)]
+pub(crate) struct Picture {
+    printer: Printer,
+    drawn: Vec<String>,
+}
+
+impl Picture {
+    pub(crate) fn new(printer: Printer) -> Self {
+        Self { printer, drawn: Vec::new() }
+    }
+
+    /// Draws lines over those that were drawn before.
+    pub(crate) fn draw(&mut self, mut lines: Vec<String>) {
         let mut out = stdout();
-        if self.interactive && !before.is_empty() {
-            say(&mut out, format_args!("\u{1b}[{}A\u{1b}[J", before.len()));
+        if self.printer.is_interactive() {
+            let height = terminal_size().map(|(_, Height(rows))| usize::from(rows));
+            fit(&mut lines, height);
+            if !self.drawn.is_empty() {
+                say(&mut out, format_args!("\u{1b}[{}A\u{1b}[J", self.drawn.len()));
+            }
+            let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+            say(&mut out, format_args!("{CUT_LINES}{text}{WRAP_LINES}"));
+        } else {
+            for line in lines.iter().filter(|line| !self.drawn.contains(line)) {
+                say(&mut out, format_args!("{line}\n"));
+            }
         }
-        for line in now.iter().filter(|line| self.interactive || !before.contains(line)) {
-            say(&mut out, format_args!("{line}\n"));
-        }
+        self.drawn = lines;
+    }
+
+    /// The next lines are drawn below all that is there.
+    pub(crate) fn leave(&mut self) {
+        self.drawn.clear();
+    }
+}
+
+/// Leaves out what a terminal has no room for: what has left its upper edge cannot be drawn over.
+fn fit(lines: &mut Vec<String>, height: Option<usize>) {
+    // The cursor has a line of its own.
+    let Some(room) = height.map(|it| it.saturating_sub(1).max(1)) else { return };
+    if lines.len() > room {
+        let missing = lines.len() - (room - 1);
+        lines.truncate(room - 1);
+        lines.push(dim(&format!("… {missing} more lines: enlarge the window to see them")));
     }
 }
 
@@ -145,4 +192,27 @@ pub(crate) fn dim(text: &str) -> String {
 /// More important text.
 pub(crate) fn bold(text: &str) -> String {
     format!("{BOLD}{text}{BOLD:#}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_picture_is_never_taller_than_its_terminal() {
+        for (count, height, kept, missing) in [
+            (3, None, 3, None),
+            (3, Some(4), 3, None),
+            (4, Some(4), 2, Some("… 2 more lines")),
+            (9, Some(2), 0, Some("… 9 more lines")),
+            (9, Some(0), 0, Some("… 9 more lines")),
+        ] {
+            let mut lines: Vec<String> = (0..count).map(|it| it.to_string()).collect();
+            let whole = lines.clone();
+            fit(&mut lines, height);
+            assert_eq!(lines[..kept], whole[..kept]);
+            assert_eq!(lines.len(), kept + usize::from(missing.is_some()));
+            assert!(missing.is_none_or(|it| lines[kept].contains(it)), "{lines:?}");
+        }
+    }
 }

@@ -16,6 +16,7 @@ pub mod matrix;
 mod plane;
 pub mod requests;
 pub mod story;
+pub mod terminal;
 pub mod wait;
 
 pub use plane::{Plane, shared_plane};

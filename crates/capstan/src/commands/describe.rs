@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anstream::{AutoStream, ColorChoice};
+use anstream::ColorChoice;
 use capstan_lifecycle::{
     ManagementCluster,
     clusters::ClusterError,
@@ -29,7 +29,7 @@ use crate::{
     error::CommandError,
     management::Management,
     output,
-    printer::Printer,
+    printer::{Picture, Printer},
 };
 
 /// Changes come in bunches: one look is enough for all that come within this time.
@@ -38,9 +38,6 @@ const BUNCH: Duration = Duration::from_millis(100);
 const RETRY: Duration = Duration::from_secs(2);
 /// How often ages are drawn anew.
 const TICK: Duration = Duration::from_secs(1);
-/// Lets the terminal cut lines that are too long for it, and wrap them again: a line that wraps cannot be redrawn.
-const CUT_LINES: &str = "\u{1b}[?7l";
-const WRAP_LINES: &str = "\u{1b}[?7h";
 
 pub(crate) async fn run(args: DescribeArgs, printer: Printer) -> Result<(), CommandError> {
     let Describe::Cluster(args) = args.what;
@@ -127,7 +124,6 @@ impl<'a> View<'a> {
                     tree = self.tree(&reading);
                 }
                 Err(ClusterError::NotFound { namespace, name, .. }) => {
-                    drop(screen);
                     printer.done(&format!("Cluster {namespace}/{name} is gone"));
                     return Ok(());
                 }
@@ -144,25 +140,22 @@ impl<'a> View<'a> {
 struct Screen {
     printer: Printer,
     format: ListFormat,
-    is_live: bool,
+    picture: Picture,
     shown: Option<Node>,
-    drawn: Vec<String>,
 }
 
 impl Screen {
     fn open(printer: Printer, format: ListFormat) -> Self {
-        let understands_codes = AutoStream::choice(&std::io::stdout()) != ColorChoice::Never;
-        let is_live = printer.is_interactive() && understands_codes && format == ListFormat::Text;
-        let screen = Self { printer, format, is_live, shown: None, drawn: Vec::new() };
-        screen.command(CUT_LINES);
-        screen
+        Self { printer, format, picture: Picture::new(printer), shown: None }
+    }
+
+    fn is_live(&self) -> bool {
+        self.printer.is_interactive() && self.format == ListFormat::Text
     }
 
     fn show(&mut self, tree: &Node, text: impl FnOnce() -> String) -> Result<(), CommandError> {
-        if self.is_live {
-            let lines: Vec<String> = text().lines().map(str::to_owned).collect();
-            self.printer.redraw(&self.drawn, &lines);
-            self.drawn = lines;
+        if self.is_live() {
+            self.picture.draw(text().lines().map(str::to_owned).collect());
             return Ok(());
         }
         // Ages change all the time; that alone is no news.
@@ -178,27 +171,14 @@ impl Screen {
         self.printer.data(&format!("{between}{}", text()))
     }
 
-    /// Tells the terminal what to do, if there is one. That it cannot be told is no reason to fail.
-    fn command(&self, code: &str) {
-        if self.is_live {
-            let _ = self.printer.data(code);
-        }
-    }
-
     /// Says something below the tree, which is then drawn below that.
     fn warn(&mut self, text: &str) {
         self.printer.warn(text);
-        self.drawn.clear();
+        self.picture.leave();
     }
 
     async fn tick(&self) {
-        if self.is_live { time::sleep(TICK).await } else { std::future::pending().await }
-    }
-}
-
-impl Drop for Screen {
-    fn drop(&mut self) {
-        self.command(WRAP_LINES);
+        if self.is_live() { time::sleep(TICK).await } else { std::future::pending().await }
     }
 }
 

@@ -40,7 +40,7 @@ use crate::{
     cli::QuickstartArgs,
     error::CommandError,
     logging,
-    printer::{Printer, coloured, dim},
+    printer::{Picture, Printer, coloured, dim},
 };
 use capstan_runtime::shell::{host_name, stop_on_signal};
 
@@ -275,16 +275,14 @@ async fn follow(client: &Client, name: &str, printer: Printer) -> Result<String,
     let mut clusters = pin!(watch_object(Api::<Cluster>::namespaced(client.clone(), NAMESPACE), name));
     let mut locals = pin!(watch_object(Api::<LocalCluster>::namespaced(client.clone(), NAMESPACE), name));
     let (mut cluster, mut local): (Option<Cluster>, Option<LocalCluster>) = (None, None);
-    let mut drawn = Vec::new();
+    let mut picture = Picture::new(printer);
     loop {
         // A broken watch mends itself; the limit around us ends a hopeless one.
         tokio::select! {
             Some(event) = clusters.next() => if let Ok(now) = event { cluster = now },
             Some(event) = locals.next() => if let Ok(now) = event { local = now },
         }
-        let tree = draw(cluster.as_ref(), local.as_ref());
-        printer.redraw(&drawn, &tree);
-        drawn = tree;
+        picture.draw(draw(cluster.as_ref(), local.as_ref()));
         if let Some(cluster) = &cluster
             && cluster.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Provisioned")
             && let Some(endpoint) = &cluster.spec.control_plane_endpoint

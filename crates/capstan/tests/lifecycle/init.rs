@@ -10,6 +10,7 @@ use capstan_lifecycle::{
 use capstan_manifest::images::Overrides;
 use capstan_testkit::{
     gate::{Gate, Passed},
+    terminal::Terminal,
     wait::LIMIT,
 };
 use k8s_openapi::{
@@ -409,4 +410,25 @@ fn without_addresses(mut objects: BTreeMap<String, Value>) -> BTreeMap<String, V
         }
     }
     objects
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_a_terminal_one_line_tells_how_far_it_is_and_vanishes() {
+    let estate = Estate::new().await;
+    let command = estate.user.command(env!("CARGO_BIN_EXE_capstan"), ACME);
+    // Too narrow for most of what the line says.
+    let mut terminal = Terminal::start(command, 40, 30);
+    let (status, terminal) = tokio::task::spawn_blocking(move || (terminal.ended(), terminal)).await.unwrap();
+    let last = terminal.lines();
+    assert!(status.success(), "{status}:\n{}", last.join("\n"));
+    let is_bar = |line: &&String| line.contains(['█', '░']);
+    let bars: Vec<Vec<&String>> =
+        terminal.seen().iter().map(|it| it.iter().filter(is_bar).collect()).collect();
+    assert!(bars.iter().all(|it| it.len() < 2), "{bars:?}");
+    let bars: Vec<&String> = bars.into_iter().flatten().collect();
+    assert!(bars.first().is_some_and(|it| it.contains('░')), "{bars:?}");
+    assert!(bars.last().is_some_and(|it| !it.contains('░')), "{bars:?}");
+    assert!(bars.iter().all(|it| it.contains('/')), "{bars:?}");
+    assert!(!last.iter().any(|it| is_bar(&it)), "{}", last.join("\n"));
+    assert!(last.iter().any(|it| it.contains("infrastructure-acme")), "{}", last.join("\n"));
 }

@@ -10,7 +10,7 @@ use std::{
 
 use capstan_lifecycle::describe::{build, to_value};
 use capstan_runtime::install::install_crds;
-use capstan_testkit::{Plane, Story, gate::Gate, generic};
+use capstan_testkit::{Plane, Story, gate::Gate, generic, terminal::Terminal};
 use futures::{StreamExt, stream};
 use k8s_openapi::{
     api::rbac::v1::{Role, RoleBinding},
@@ -192,6 +192,7 @@ async fn every_state_is_read_as_it_is() {
     check_all(&plane, &client, &current).await;
     count_requests(&plane, &client).await;
     follow_changes(&plane, &client).await;
+    draw_over(&plane, &client).await;
 }
 
 async fn refuse(plane: &Arc<Plane>, client: &Client) {
@@ -326,4 +327,34 @@ async fn follow_changes(plane: &Arc<Plane>, client: &Client) {
     let clusters = api(client, &story.namespace, find("Cluster"));
     clusters.delete(CLUSTER, &DeleteParams::default()).await.unwrap();
     assert!(one.ended().contains(&format!("Cluster {}/prod is gone", story.namespace)));
+}
+
+/// On a terminal the tree stays in its place, however little room there is.
+async fn draw_over(plane: &Arc<Plane>, client: &Client) {
+    let story = Story::begin_as(Arc::clone(plane), client.clone(), "terminal").await;
+    let state = named("control-plane-mixed");
+    create(client, &story.namespace, &state).await;
+    let infrastructure = state.objects.iter().find(|it| it["kind"] == "GenericCluster").unwrap();
+    let objects = api(client, &story.namespace, infrastructure);
+    let user = admin(plane);
+    let words = ["describe", "cluster", CLUSTER, "-n", &story.namespace, "--watch"];
+    let shows = |lines: &[String], words: &str| lines.iter().filter(|it| it.contains(words)).count();
+    for (rows, drawn, cut) in [(20, 6, 0), (6, 5, 1)] {
+        let command = user.command(env!("CARGO_BIN_EXE_capstan"), &words);
+        let mut terminal = Terminal::start(command, 110, rows);
+        let is_in_place = |lines: &[String]| {
+            lines.len() == drawn && shows(lines, "NAME") == 1 && shows(lines, "more lines") == cut
+        };
+        terminal.until("the tree", is_in_place);
+        for reason in ["NetworkLost", "NetworkFound"] {
+            let now = json!([{"type": "Ready", "status": "False", "reason": reason}]);
+            let patch = Patch::Merge(json!({"status": {"conditions": now}}));
+            objects.patch_status(CLUSTER, &PatchParams::default(), &patch).await.unwrap();
+            terminal.until(reason, |lines| shows(lines, reason) == 1 && is_in_place(lines));
+        }
+        assert_eq!(shows(&terminal.lines(), "NetworkLost"), 0);
+        terminal.interrupt();
+        assert!(terminal.ended().success());
+        assert!(is_in_place(&terminal.lines()), "{}", terminal.lines().join("\n"));
+    }
 }
