@@ -142,7 +142,7 @@ impl Picture {
             if !self.drawn.is_empty() {
                 say(&mut out, format_args!("\u{1b}[{}A\u{1b}[J", self.drawn.len()));
             }
-            let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+            let text: String = lines.iter().flat_map(|line| [line, "\n"]).collect();
             say(&mut out, format_args!("{CUT_LINES}{text}{WRAP_LINES}"));
         } else {
             for line in lines.iter().filter(|line| !self.drawn.contains(line)) {

@@ -215,12 +215,8 @@ pub(crate) async fn put(
     let params = params();
     let start = Instant::now();
     let mut delay = FIRST_DELAY;
-    loop {
-        // What has become of it nobody wants to know, and definitions are large.
-        let error = match api.patch_metadata(&id.name, &params, &Patch::Apply(object)).await {
-            Ok(_) => return Ok(()),
-            Err(error) => error,
-        };
+    // What has become of it nobody wants to know, and definitions are large.
+    while let Err(error) = api.patch_metadata(&id.name, &params, &Patch::Apply(object)).await {
         let is_passing = is_worth_another_try(&error, start.elapsed());
         let failed = cluster.failed(format!("apply {id}"), error);
         if !is_passing {
@@ -230,6 +226,7 @@ pub(crate) async fn put(
         sleep(delay).await;
         delay = (delay * 2).min(LONGEST_DELAY);
     }
+    Ok(())
 }
 
 fn is_worth_another_try(error: &kube::Error, elapsed: Duration) -> bool {

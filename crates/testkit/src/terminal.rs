@@ -59,9 +59,10 @@ impl Terminal {
         let deadline = Instant::now() + LIMIT;
         while !fits(&self.lines()) {
             let left = deadline.saturating_duration_since(Instant::now());
-            let news = self.output.recv_timeout(left);
-            assert!(news.is_ok(), "{what} was not seen:\n{}", self.lines().join("\n"));
-            news.iter().for_each(|it| self.show(it));
+            let Ok(news) = self.output.recv_timeout(left) else {
+                panic!("{what} was not seen:\n{}", self.lines().join("\n"));
+            };
+            self.show(&news);
         }
     }
 

@@ -5,8 +5,10 @@ use std::{collections::BTreeMap, time::Duration};
 use capstan_api::provider::ProviderType;
 use capstan_lifecycle::{
     apply,
+    cert_manager::Manifest,
     inventory::{self, Installed},
 };
+use capstan_manifest::images::Overrides;
 use capstan_testkit::wait::LIMIT;
 use k8s_openapi::{
     api::{
@@ -32,6 +34,9 @@ const CORE: &str = "cluster-api";
 const ACME: &str = "infrastructure-acme";
 /// The annotations that a run leaves only if it was killed.
 const TRACES: [&str; 2] = ["capstan.dev/replicas-before-upgrade", "capstan.dev/upgrading-to"];
+
+/// A definition of cert-manager's.
+const ISSUERS: &str = "issuers.cert-manager.io";
 
 /// Who installed a provider.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -380,6 +385,62 @@ async fn everything_is_as_the_new_release_says_and_what_users_made_is_left_alone
     let told = estate.run(&["upgrade", "apply", "--core", "cluster-api:v1.0.0", "--allow-downgrade"]);
     assert_eq!(told.code, Some(0), "{}", told.err);
     assert_eq!(estate.versions().await[CORE], "v1.0.0");
+}
+
+/// cert-manager as it was before, with a version of a kind that it no longer has.
+fn old_cert_manager(stored: &str) -> Vec<Value> {
+    let mut objects = cert_manager();
+    let issuers = objects.iter_mut().find(|it| it["metadata"]["name"] == ISSUERS).unwrap();
+    let versions = issuers["spec"]["versions"].as_array_mut().unwrap();
+    versions.push(versions[0].clone());
+    versions[1]["name"] = "v1alpha2".into();
+    for version in versions {
+        version["storage"] = (version["name"] == stored).into();
+    }
+    objects.push(json!({"apiVersion": "v1", "kind": "ConfigMap",
+                        "metadata": {"name": "old", "namespace": "cert-manager"}}));
+    Manifest::new("v1.2.2", objects, &Overrides::default()).unwrap().objects
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cert_manager_goes_along_and_nothing_of_it_is_lost() {
+    let estate = Estate::with_everything().await;
+    apply::apply(&estate.cluster(), &old_cert_manager("v1alpha2"), &|_| {}).await.unwrap();
+    let issuers = |version: &str| -> Api<DynamicObject> {
+        let gvk = GroupVersionKind::gvk("cert-manager.io", version, "Issuer");
+        Api::namespaced_with(estate.client.clone(), "default", &ApiResource::from_gvk(&gvk))
+    };
+    let mine = json!({"apiVersion": "cert-manager.io/v1alpha2", "kind": "Issuer",
+                      "metadata": {"name": "mine"}, "spec": {"ca": {"secretName": "mine"}}});
+    let mine: DynamicObject = serde_json::from_value(mine).unwrap();
+    issuers("v1alpha2").create(&PostParams::default(), &mine).await.unwrap();
+    apply::apply(&estate.cluster(), &old_cert_manager("v1"), &|_| {}).await.unwrap();
+    let mine = issuers("v1").get("mine").await.unwrap();
+
+    let before = estate.labelled().await;
+    let command = ["upgrade", "apply", "--core", "cluster-api:v1.0.0"];
+    let told = estate.run(&[&command[..], &["--dry-run", "--diff"]].concat()).data();
+    for words in [
+        "objects of issuers.cert-manager.io are written as v1 first, since v1alpha2 will be gone",
+        "name: old",
+    ] {
+        assert!(told.contains(words), "{words:?} is missing in {told}");
+    }
+    estate.assert_untouched(&before).await;
+
+    let told = estate.run(&command);
+    assert_eq!(told.code, Some(0), "{}", told.err);
+    // One is of each of the four providers.
+    for words in ["5 objects of issuers.cert-manager.io are stored as v1", "cert-manager is at v1.2.3"] {
+        assert!(told.err.contains(words), "{words:?} is missing in {}", told.err);
+    }
+    assert_eq!(content(&issuers("v1").get("mine").await.unwrap()), content(&mine));
+    let definitions: Api<CustomResourceDefinition> = Api::all(estate.client.clone());
+    let definition = definitions.get(ISSUERS).await.unwrap();
+    assert_eq!(definition.status.unwrap().stored_versions.unwrap(), ["v1"]);
+    assert_eq!(definition.spec.versions.len(), 1);
+    let maps: Api<ConfigMap> = Api::namespaced(estate.client.clone(), "cert-manager");
+    assert!(maps.get_opt("old").await.unwrap().is_none());
 }
 
 impl Estate {

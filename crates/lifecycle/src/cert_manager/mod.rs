@@ -16,6 +16,7 @@ use kube::{core::GroupVersionKind, discovery::ApiResource};
 pub use manifest::Manifest;
 pub(crate) use plan::plan_among;
 pub use plan::{Plan, plan};
+pub(crate) use upgrade::leftovers;
 pub use upgrade::upgrade;
 
 use crate::{

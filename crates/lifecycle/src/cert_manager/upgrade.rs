@@ -23,17 +23,21 @@ pub async fn upgrade(
     let before = components(cluster).await?;
     adoption::adopt(cluster, &before).await?;
     apply::apply(cluster, &wanted.objects, &|event| tell(Event::Apply(event))).await?;
-    prune(cluster, &before, wanted).await?;
+    prune(cluster, &stale(&before, wanted)).await?;
     probe::wait(cluster, limit, &|reason| tell(Event::Waiting { reason })).await
 }
 
-/// Deletes what was installed before and is no longer wanted.
-async fn prune(
+/// What is installed of it, and goes with the upgrade to a version.
+pub(crate) async fn leftovers(
     cluster: &ManagementCluster,
-    before: &[Component],
     wanted: &Manifest,
-) -> Result<(), ServerError> {
-    let deleted = stale(before, wanted).map(|component| async move {
+) -> Result<Vec<Component>, ServerError> {
+    let before = components(cluster).await?;
+    Ok(stale(&before, wanted).into_iter().cloned().collect())
+}
+
+async fn prune(cluster: &ManagementCluster, stale: &[&Component]) -> Result<(), ServerError> {
+    let deleted = stale.iter().map(|component| async move {
         let deleted = component.delete(cluster).await;
         deleted.map_err(|error| cluster.failed(format!("delete {}", component.id), error))
     });
@@ -41,7 +45,7 @@ async fn prune(
 }
 
 /// What is no longer wanted. Kinds and namespaces stay: with them would go what users made.
-fn stale<'a>(before: &'a [Component], wanted: &Manifest) -> impl Iterator<Item = &'a Component> {
+fn stale<'a>(before: &'a [Component], wanted: &Manifest) -> Vec<&'a Component> {
     let ids: Vec<_> = wanted.objects.iter().map(ObjectRef::of).collect();
     let kept: BTreeSet<_> = ids.iter().map(Identity::of).collect();
     let is_stale = |it: &&Component| {
@@ -50,5 +54,5 @@ fn stale<'a>(before: &'a [Component], wanted: &Manifest) -> impl Iterator<Item =
             && !matches!(it.id.kind.as_str(), "Namespace" | "CustomResourceDefinition")
             && !kept.contains(&Identity::of(&it.id))
     };
-    before.iter().filter(is_stale).collect::<Vec<_>>().into_iter()
+    before.iter().filter(is_stale).collect()
 }

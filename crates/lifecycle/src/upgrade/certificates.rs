@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use super::Warning;
+use capstan_api::names::CERT_MANAGER;
+
+use super::{Migration, UpgradeError, Warning, step::refusal, storage};
 use crate::{
     ManagementCluster, ServerError,
     cert_manager::{self, Manifest, Plan},
+    dry_run::{self, Detail},
     release::{ReleaseError, Releases},
     sweep::Component,
 };
@@ -19,6 +22,39 @@ pub struct CertManagerStep {
     pub manifest: Manifest,
     /// How long it may take until it works.
     pub limit: Duration,
+}
+
+/// The same, as it is decided before anything is changed.
+#[derive(Debug)]
+pub struct CertManagerUpgrade {
+    /// From where to where.
+    pub step: CertManagerStep,
+    /// What the new version does not have any more.
+    pub gone: Vec<Component>,
+    /// Kinds whose objects have to be written anew first.
+    pub migrations: Vec<Migration>,
+}
+
+impl CertManagerUpgrade {
+    /// Has the server try the new objects.
+    pub(super) async fn decide(
+        cluster: &ManagementCluster,
+        step: CertManagerStep,
+    ) -> Result<Self, UpgradeError> {
+        let Manifest { version, objects, .. } = &step.manifest;
+        let (gone, trials) = futures::join!(
+            cert_manager::leftovers(cluster, &step.manifest),
+            dry_run::try_all(cluster, objects, Detail::Brief),
+        );
+        let mut trials = trials?;
+        let migrations = storage::find(cluster, CERT_MANAGER, version, objects, &mut trials).await?;
+        let refusals: Vec<_> = trials.into_iter().filter_map(|it| refusal(&it)).collect();
+        if refusals.is_empty() {
+            return Ok(Self { gone: gone?, migrations, step });
+        }
+        let (label, version) = (CERT_MANAGER.to_owned(), version.clone());
+        Err(UpgradeError::Refused { label, version, refusals })
+    }
 }
 
 /// What is to be done about cert-manager.
@@ -56,7 +92,7 @@ pub(super) async fn plan(
         Ok(None) => return Ok((CertManagerPlan::NotOurs, None)),
         Err(error) => {
             let text = format!("it cannot be told whether it is up to date: {error}");
-            let warning = Warning { label: capstan_api::names::CERT_MANAGER.to_owned(), text };
+            let warning = Warning { label: CERT_MANAGER.to_owned(), text };
             return Ok((CertManagerPlan::NotOurs, Some(warning)));
         }
     };

@@ -17,7 +17,7 @@ mod scale;
 mod step;
 mod storage;
 
-pub use certificates::{CertManagerPlan, CertManagerStep};
+pub use certificates::{CertManagerPlan, CertManagerStep, CertManagerUpgrade};
 pub use contracts::{compatible_with, is_spoken};
 pub use error::UpgradeError;
 pub use mark::{Unfinished, unfinished};

@@ -9,19 +9,19 @@ use futures::future::{join_all, try_join_all};
 use tokio::sync::OnceCell;
 
 use super::{
-    CertManagerPlan, CertManagerStep, UpgradeError, certificates,
+    CertManagerPlan, CertManagerUpgrade, Migration, UpgradeError, certificates,
     contracts::is_spoken,
     mark::{self, Unfinished},
     outlook::{self, look},
     plan::{Next, Warning, plan_for, spoken_by, warnings},
     prune::{Coming, definition_of},
     rules::{self, Direction, Speaker, Target},
-    step::{Step, Surroundings, decide, refusal},
+    step::{Step, Surroundings, decide},
 };
 use crate::{
     Kind, ManagementCluster, ObjectRef, ServerError,
     diff::{self, Handling, Intent, Preview},
-    dry_run::{self, Definitions, Detail},
+    dry_run::{self, Definitions},
     inventory::{Installed, Inventory},
     release::{Prepared, ReleaseError, Releases, Wanted},
     sweep::{self, Component},
@@ -53,7 +53,7 @@ pub struct Asked {
 #[derive(Debug, Default)]
 pub struct Upgrade {
     /// What comes before the providers.
-    pub cert_manager: Option<CertManagerStep>,
+    pub cert_manager: Option<CertManagerUpgrade>,
     /// What is to be done, in order.
     pub steps: Vec<Step>,
     /// Providers that were asked for and have that version already.
@@ -127,8 +127,8 @@ impl Upgrade {
         let intents: Vec<(String, &Step)> = self.steps.iter().map(|it| (it.label(), it)).collect();
         let cert_manager = self.cert_manager.iter().map(|it| Intent {
             provider: CERT_MANAGER,
-            wanted: &it.manifest.objects,
-            removed: &[],
+            wanted: &it.step.manifest.objects,
+            removed: &it.gone,
             handling: Handling::Applied,
         });
         let providers = intents.iter().map(|(label, step)| Intent {
@@ -140,7 +140,9 @@ impl Upgrade {
         let intents: Vec<Intent<'_>> = cert_manager.chain(providers).collect();
         let mut preview = diff::preview(cluster, &intents).await?;
         // What stands in the way of these is cleared away before they are applied.
-        let is_cleared = |id: &ObjectRef| self.steps.iter().any(|it| it.clears_the_way_for(id));
+        let is_cleared = |id: &ObjectRef| {
+            self.steps.iter().any(|it| it.clears_the_way_for(id)) || self.migrations().any(|it| it.is_of(id))
+        };
         preview.refusals.retain(|it| !is_cleared(&it.object));
         let replaced = self.steps.iter().flat_map(|it| &it.replaced);
         preview
@@ -149,8 +151,7 @@ impl Upgrade {
         preview.notes.extend(self.steps.iter().flat_map(|it| &it.leftovers.kept).map(|it| {
             format!("{it} stays, though the new release does not have it: there are objects of it")
         }));
-        let migrations = self.steps.iter().flat_map(|it| &it.migrations);
-        preview.notes.extend(migrations.map(|it| {
+        preview.notes.extend(self.migrations().map(|it| {
             let gone = it.dropped.join(" and ");
             format!(
                 "objects of {} are written as {} first, since {gone} will be gone",
@@ -158,6 +159,12 @@ impl Upgrade {
             )
         }));
         Ok(preview)
+    }
+
+    /// Kinds whose objects have to be written anew first.
+    fn migrations(&self) -> impl Iterator<Item = &Migration> {
+        let of_cert_manager = self.cert_manager.iter().flat_map(|it| &it.migrations);
+        of_cert_manager.chain(self.steps.iter().flat_map(|it| &it.migrations))
     }
 }
 
@@ -222,29 +229,13 @@ async fn certificates(
     manifest: certificates::Fetched,
     installed: Option<&[Component]>,
     warnings: &mut Vec<Warning>,
-) -> Result<Option<CertManagerStep>, UpgradeError> {
+) -> Result<Option<CertManagerUpgrade>, UpgradeError> {
     let (plan, warning) = certificates::plan(cluster, manifest, installed).await?;
     warnings.extend(warning);
     match plan {
-        CertManagerPlan::Upgrade(step) => {
-            try_cert_manager(cluster, &step).await?;
-            Ok(Some(step))
-        }
+        CertManagerPlan::Upgrade(step) => Ok(Some(CertManagerUpgrade::decide(cluster, step).await?)),
         CertManagerPlan::NotOurs | CertManagerPlan::UpToDate => Ok(None),
     }
-}
-
-async fn try_cert_manager(cluster: &ManagementCluster, step: &CertManagerStep) -> Result<(), UpgradeError> {
-    let trials = dry_run::try_all(cluster, &step.manifest.objects, Detail::Brief).await?;
-    let refusals: Vec<_> = trials.into_iter().filter_map(|it| refusal(&it)).collect();
-    if refusals.is_empty() {
-        return Ok(());
-    }
-    Err(UpgradeError::Refused {
-        label: CERT_MANAGER.to_owned(),
-        version: step.manifest.version.clone(),
-        refusals,
-    })
 }
 
 /// Who is to go where.

@@ -9,7 +9,9 @@ use kube::api::DeleteParams;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use super::{CertManagerStep, Step, Upgrade, UpgradeError, mark, prune, scale, storage::Migration};
+use super::{
+    CertManagerStep, CertManagerUpgrade, Migration, Step, Upgrade, UpgradeError, mark, prune, scale,
+};
 use crate::{
     ManagementCluster, ObjectRef, adoption, apply, cert_manager, error, inventory, served, sweep::Component,
 };
@@ -134,8 +136,9 @@ impl Upgrade {
 
     /// What can be done while all controllers run.
     async fn before(&self, cluster: &ManagementCluster, tell: Tell<'_>) -> Result<(), UpgradeError> {
-        if let Some(step) = &self.cert_manager {
+        if let Some(CertManagerUpgrade { step, migrations, .. }) = &self.cert_manager {
             tell(Event::CertManager(step));
+            migrate(cluster, migrations, tell).await?;
             let told = |event: cert_manager::Event<'_>| match event {
                 cert_manager::Event::Apply(event) => tell(Event::Applied(event)),
                 cert_manager::Event::Waiting { reason } => tell(Event::CertManagerWaiting { reason }),
@@ -143,14 +146,25 @@ impl Upgrade {
             cert_manager::upgrade(cluster, &step.manifest, step.limit, &told).await?;
             tell(Event::CertManagerWorks(step));
         }
-        for migration in self.steps.iter().flat_map(|it| &it.migrations) {
-            tell(Event::Migrating(migration));
-            let count = migration.carry_out(cluster).await?;
-            tell(Event::Migrated { migration, count });
+        for step in &self.steps {
+            migrate(cluster, &step.migrations, tell).await?;
         }
         try_join_all(self.steps.iter().map(|it| mark::set(cluster, &it.from, &it.to.version))).await?;
         Ok(())
     }
+}
+
+async fn migrate(
+    cluster: &ManagementCluster,
+    migrations: &[Migration],
+    tell: Tell<'_>,
+) -> Result<(), UpgradeError> {
+    for migration in migrations {
+        tell(Event::Migrating(migration));
+        let count = migration.carry_out(cluster).await?;
+        tell(Event::Migrated { migration, count });
+    }
+    Ok(())
 }
 
 /// Does the same with several providers at the same time: those that it worked with, and those that it did not.

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use kube::{Api, api::DynamicObject, core::ObjectMeta};
+use kube::{api::DynamicObject, core::ObjectMeta};
 use serde_json::Value;
 
 use super::{
@@ -12,8 +12,8 @@ use super::{
     storage::{self, Migration},
 };
 use crate::{
-    ManagementCluster, ObjectRef, ServerError, adoption,
-    dry_run::{self, Detail, Outcome, Trial},
+    ManagementCluster, ObjectRef, adoption,
+    dry_run::{Outcome, Trial},
     inventory::Installed,
     release::Prepared,
     sweep::Component,
@@ -50,8 +50,7 @@ impl Step {
 
     /// Whether the server refuses an object only as long as something is not done that comes before it.
     pub(super) fn clears_the_way_for(&self, id: &ObjectRef) -> bool {
-        let is_migrated = |it: &Migration| prune::is_definition(id) && it.definition == id.name;
-        self.replaced.contains(id) || self.migrations.iter().any(is_migrated)
+        self.replaced.contains(id) || self.migrations.iter().any(|it| it.is_of(id))
     }
 }
 
@@ -76,27 +75,7 @@ pub(super) async fn decide(
     let objects = release.components.objects();
     let leftovers = prune::find(cluster, installed, &label, coming).await?;
     let own: Vec<Component> = installed.iter().filter(|it| it.provider() == Some(&label)).cloned().collect();
-    let mut migrations = Vec::new();
-    for (object, trial) in objects.iter().zip(&mut trials) {
-        let id = ObjectRef::of(object);
-        if !matches!(trial.outcome, Outcome::Refused(_)) || !prune::is_definition(&id) {
-            continue;
-        }
-        // It may stand in the way that objects are stored in a version that is to go.
-        let Some(live) = live_definition(cluster, &id).await? else { continue };
-        let migration = Migration::needed(&live, object).map_err(|stored| UpgradeError::NoCommonVersion {
-            label: label.clone(),
-            version: version.clone(),
-            kind: id.name.clone(),
-            stored,
-        })?;
-        if let Some(migration) = migration {
-            let again =
-                dry_run::try_all(cluster, &[storage::to_be_tried(&live, object)], Detail::Brief).await?;
-            *trial = again.into_iter().next().unwrap_or_else(|| trial.clone());
-            migrations.push(migration);
-        }
-    }
+    let migrations = storage::find(cluster, &label, &version, objects, &mut trials).await?;
     let replaced = judge(&trials).map_err(|refusals| UpgradeError::Refused {
         label: label.clone(),
         version: version.clone(),
@@ -104,9 +83,7 @@ pub(super) async fn decide(
     })?;
     let mut unchanged = unchanged(&trials, &own);
     // Of several that write an object the last one counts, and a trial of a migrated definition is not of the new one.
-    let is_migrated =
-        |id: &ObjectRef| prune::is_definition(id) && migrations.iter().any(|it| it.definition == id.name);
-    unchanged.retain(|id| !coming.is_shared(id) && !is_migrated(id));
+    unchanged.retain(|id| !coming.is_shared(id) && !migrations.iter().any(|it| it.is_of(id)));
     let notes = trials.into_iter().filter_map(|it| it.note).collect();
     Ok(Step {
         from: provider,
@@ -119,15 +96,6 @@ pub(super) async fn decide(
         migrations,
         notes,
     })
-}
-
-/// A definition as it is.
-async fn live_definition(cluster: &ManagementCluster, id: &ObjectRef) -> Result<Option<Value>, ServerError> {
-    let api: Api<DynamicObject> = Api::all_with(cluster.client().clone(), &storage::definitions());
-    let found = api.get_opt(&id.name).await;
-    let found = found.map_err(|error| cluster.failed(format!("look at {id}"), error))?;
-    let found = found.map(serde_json::to_value).transpose();
-    found.map_err(|error| cluster.failed(format!("read {id}"), kube::Error::SerdeError(error)))
 }
 
 /// What need not be written, since the server says that it would change nothing; but for what is stopped or taken over

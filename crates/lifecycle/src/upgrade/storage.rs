@@ -14,8 +14,12 @@ use kube::{
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::UpgradeError;
-use crate::{Kind, ManagementCluster, error};
+use super::{UpgradeError, prune::is_definition};
+use crate::{
+    Kind, ManagementCluster, ObjectRef, ServerError,
+    dry_run::{self, Detail, Outcome, Trial},
+    error,
+};
 
 /// How many objects are read at a time.
 const PAGE: u32 = 500;
@@ -52,7 +56,7 @@ enum Verdict {
 impl Migration {
     /// What has to be done before a definition takes the place of the one that is there; the version that objects are
     /// stored in where nothing helps.
-    pub(super) fn needed(live: &Value, new: &Value) -> Result<Option<Self>, String> {
+    fn needed(live: &Value, new: &Value) -> Result<Option<Self>, String> {
         let (stored, dropped) = match judge(live, new) {
             Verdict::Fine => return Ok(None),
             Verdict::Lost { stored } => return Err(stored),
@@ -67,6 +71,11 @@ impl Migration {
             is_preferred: false,
         };
         Ok(Some(Self { definition: text("/metadata/name").to_owned(), stored, dropped, kind }))
+    }
+
+    /// Whether it is needed for that definition.
+    pub(super) fn is_of(&self, id: &ObjectRef) -> bool {
+        is_definition(id) && self.definition == id.name
     }
 
     /// Writes all objects anew, and notes that the other versions are not stored any more. Gives back how many there
@@ -146,8 +155,48 @@ impl Migration {
     }
 }
 
+/// What has to be done before a server accepts the new definitions of a release. Those that it refuses only because
+/// objects are stored in a version that is to go, are tried again as far as they can be.
+pub(super) async fn find(
+    cluster: &ManagementCluster,
+    label: &str,
+    version: &str,
+    objects: &[Value],
+    trials: &mut [Trial],
+) -> Result<Vec<Migration>, UpgradeError> {
+    let mut migrations = Vec::new();
+    for (object, trial) in objects.iter().zip(trials) {
+        let id = ObjectRef::of(object);
+        if !matches!(trial.outcome, Outcome::Refused(_)) || !is_definition(&id) {
+            continue;
+        }
+        let Some(live) = live_definition(cluster, &id).await? else { continue };
+        let migration = Migration::needed(&live, object).map_err(|stored| UpgradeError::NoCommonVersion {
+            label: label.to_owned(),
+            version: version.to_owned(),
+            kind: id.name.clone(),
+            stored,
+        })?;
+        if let Some(migration) = migration {
+            let again = dry_run::try_all(cluster, &[to_be_tried(&live, object)], Detail::Brief).await?;
+            *trial = again.into_iter().next().unwrap_or_else(|| trial.clone());
+            migrations.push(migration);
+        }
+    }
+    Ok(migrations)
+}
+
+/// A definition as it is.
+async fn live_definition(cluster: &ManagementCluster, id: &ObjectRef) -> Result<Option<Value>, ServerError> {
+    let api: Api<DynamicObject> = Api::all_with(cluster.client().clone(), &definitions());
+    let found = api.get_opt(&id.name).await;
+    let found = found.map_err(|error| cluster.failed(format!("look at {id}"), error))?;
+    let found = found.map(serde_json::to_value).transpose();
+    found.map_err(|error| cluster.failed(format!("read {id}"), kube::Error::SerdeError(error)))
+}
+
 /// What a server can be asked about: a new definition with the versions that have to go before it can be applied.
-pub(super) fn to_be_tried(live: &Value, new: &Value) -> Value {
+fn to_be_tried(live: &Value, new: &Value) -> Value {
     let mut tried = new.clone();
     let kept: Vec<Value> = stored_versions(live)
         .into_iter()
@@ -167,7 +216,7 @@ pub(super) fn to_be_tried(live: &Value, new: &Value) -> Value {
 }
 
 /// The kind of definitions.
-pub(super) fn definitions() -> ApiResource {
+fn definitions() -> ApiResource {
     let gvk = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
     ApiResource::from_gvk(&gvk)
 }
