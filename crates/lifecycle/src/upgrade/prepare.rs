@@ -88,10 +88,10 @@ impl Upgrade {
         let stay = providers.iter().filter(|it| !targets.iter().any(|target| target.provider == **it));
         let tried = targets.iter().map(async |it| {
             let provider = &it.provider;
-            let untold = |error| UpgradeError::release(provider, error);
+            let failed = |error| UpgradeError::release(provider, error);
             let fetched = releases.fetch(provider.kind, &provider.name, Some(&it.version)).await;
-            let (fetched, site) = (fetched.map_err(untold)?, site().await?);
-            let release = releases.render(fetched, &wanted(it, &site.roles)).map_err(untold)?;
+            let (fetched, site) = (fetched.map_err(failed)?, site().await?);
+            let release = releases.render(fetched, &wanted(it, &site.roles)).map_err(failed)?;
             let trials = dry_run::try_over(cluster, release.components.objects(), &site.definitions).await?;
             Ok::<_, UpgradeError>((release, trials))
         });
@@ -141,7 +141,7 @@ impl Upgrade {
         let mut preview = diff::preview(cluster, &intents).await?;
         // What stands in the way of these is cleared away before they are applied.
         let is_cleared = |id: &ObjectRef| {
-            self.steps.iter().any(|it| it.clears_the_way_for(id)) || self.migrations().any(|it| it.is_of(id))
+            self.steps.iter().any(|it| it.replaced.contains(id)) || self.migrations().any(|it| it.is_of(id))
         };
         preview.refusals.retain(|it| !is_cleared(&it.object));
         let replaced = self.steps.iter().flat_map(|it| &it.replaced);

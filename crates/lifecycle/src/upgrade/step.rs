@@ -47,11 +47,6 @@ impl Step {
     pub fn label(&self) -> String {
         self.from.label()
     }
-
-    /// Whether the server refuses an object only as long as something is not done that comes before it.
-    pub(super) fn clears_the_way_for(&self, id: &ObjectRef) -> bool {
-        self.replaced.contains(id) || self.migrations.iter().any(|it| it.is_of(id))
-    }
 }
 
 /// What concerns all steps.
