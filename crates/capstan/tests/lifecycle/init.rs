@@ -432,3 +432,16 @@ async fn on_a_terminal_one_line_tells_how_far_it_is_and_vanishes() {
     assert!(!last.iter().any(|it| is_bar(&it)), "{}", last.join("\n"));
     assert!(last.iter().any(|it| it.contains("infrastructure-acme")), "{}", last.join("\n"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_nothing_can_be_drawn_over_plain_lines_tell_how_far_it_is() {
+    let estate = Estate::new().await;
+    let mut command = estate.user.command(env!("CARGO_BIN_EXE_capstan"), ACME);
+    command.env("NO_COLOR", "1");
+    let mut terminal = Terminal::start(command, 120, 50);
+    let (status, terminal) = tokio::task::spawn_blocking(move || (terminal.ended(), terminal)).await.unwrap();
+    let lines = terminal.lines();
+    assert!(status.success(), "{status}:\n{}", lines.join("\n"));
+    assert!(!terminal.seen().concat().iter().any(|it| it.contains(['█', '░'])), "{}", lines.join("\n"));
+    assert!(lines.iter().any(|it| it.starts_with('•')), "{}", lines.join("\n"));
+}
