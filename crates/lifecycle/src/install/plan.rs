@@ -99,10 +99,18 @@ pub async fn plan(
     let mut problems = Vec::from_iter(unknown_inventory(known));
 
     let asked = queue::asked(&request.providers, is_first)?;
-    let Fetched { queue, present, failures } = fetch(releases, request, &asked, &inventory).await;
-    let is_needed = !queue.is_empty() || !failures.is_empty();
+    let fetched = fetch(releases, request, &asked, &inventory);
+    let decide = |is_needed| cert_manager::decide(cluster, releases, cert_manager, is_needed);
+    let (Fetched { queue, present, failures }, action) = if is_first {
+        // Core at least is to be installed: nobody has to wait to know it.
+        futures::join!(fetched, decide(true))
+    } else {
+        let fetched = fetched.await;
+        let is_needed = !fetched.queue.is_empty() || !fetched.failures.is_empty();
+        (fetched, decide(is_needed).await)
+    };
+    let action = action?;
     problems.extend(failures);
-    let action = cert_manager::decide(cluster, releases, cert_manager, is_needed).await?;
     let action = action.unwrap_or_else(|error| {
         problems.push(Problem::Release { provider: CERT_MANAGER.to_owned(), error: Box::new(error) });
         cert_manager::Action::Nothing

@@ -128,6 +128,8 @@ async fn carry_out(
         .partition(|it| Wave::of(it) <= Wave::Definitions);
     let cert_manager: Vec<&Value> = plan.cert_manager.objects().iter().collect();
     apply::write(cluster, &plan.kinds, &cert_manager, &tell_apply).await?;
+    // A server makes kinds known one after the other: those of cert-manager would have to wait for all the others.
+    served::wait(cluster, apply::used(&apply::definitions(&cert_manager), &rest)).await?;
     // Kinds take a server the longest, and harm nobody while cert-manager comes up.
     futures::try_join!(
         async { Ok(apply::write(cluster, &plan.kinds, &begin, &tell_apply).await?) },
