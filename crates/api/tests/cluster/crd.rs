@@ -235,7 +235,8 @@ fn v1beta2_constrains_its_fields() {
         ("status.conditions", keyed_by("type", None, 32)),
         (
             "status.conditions[]",
-            json!({"required": ["lastTransitionTime", "message", "reason", "status", "type"]}),
+            json!({"required": ["lastTransitionTime", "message", "reason", "status", "type"],
+                   "x-kubernetes-map-type": "atomic"}),
         ),
         ("status.conditions[].status", json!({"type": "string", "enum": ["True", "False", "Unknown"]})),
         (
@@ -283,6 +284,7 @@ fn v1beta1_is_looser() {
         ("spec.topology.controlPlane.metadata", json!({"minProperties": null})),
         ("spec.topology.variables[].definitionFrom", json!({"minLength": null, "maxLength": 256})),
         ("status.conditions", json!({"maxItems": null, "x-kubernetes-list-type": null})),
+        ("status.v1beta2.conditions[]", json!({"x-kubernetes-map-type": "atomic"})),
         ("status.failureDomains{}", json!({"type": "object"})),
         ("status.observedGeneration", json!({"minimum": null})),
     ] {

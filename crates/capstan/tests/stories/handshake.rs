@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use capstan_api::{cluster::v1beta2::Cluster, conditions};
+use capstan_api::{
+    cluster::v1beta2::Cluster,
+    conditions::{self, Condition},
+};
 use capstan_runtime::install::install_crds;
 use capstan_testkit::{
     Story, Which, generic,
@@ -20,7 +23,7 @@ use kube::{
     Api, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
 /// Long enough for a busy machine, and shorter than any timer: upstream looks again after 30 s. `make bench` measures.
@@ -225,7 +228,7 @@ async fn a_reference_that_changes_is_followed() {
 }
 
 /// Grants a user rules on the whole cluster.
-async fn grant(story: &Story, name: &str, user: &str, rules: serde_json::Value) {
+async fn grant(story: &Story, name: &str, user: &str, rules: Value) {
     let name = format!("{name}-{}", story.namespace);
     let role = json!({"metadata": {"name": name}, "rules": rules});
     let binding = json!({
@@ -328,5 +331,47 @@ async fn what_happened_is_told_by_events() {
         tokio::task::yield_now().await;
     }
     assert!(told().await.contains(&"InfrastructureReady".to_owned()));
+    manager.stop().await;
+}
+
+/// Each condition is owned as a whole by whoever wrote it.
+#[tokio::test]
+async fn conditions_of_others_stay_theirs() {
+    let story = Story::begin("theirs").await;
+    let manager = story.manager(Which::Core);
+    story.create_cluster("c", "LocalCluster", "nowhere").await;
+    let apply = async |conditions: Value| {
+        let object = json!({
+            "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
+            "metadata": {"name": "c"}, "status": {"conditions": conditions},
+        });
+        let params = PatchParams::apply("gardener");
+        story.clusters().patch_status("c", &params, &Patch::Apply(object)).await.unwrap();
+    };
+    let until = async |what: &str, is_so: &dyn Fn(&[Condition]) -> bool| {
+        let of = |cluster: &Cluster| cluster.status.clone().unwrap_or_default().conditions;
+        wait::until_is(&story.clusters(), "c", what, LIMIT, |cluster| is_so(&of(cluster))).await
+    };
+    let seen = until("reported on", &|it| conditions::get(it, "Available").is_some()).await;
+    let ours = seen.status.unwrap_or_default().conditions.len();
+
+    apply(json!([{"type": "Watered", "status": "True", "reason": "Rain", "message": "",
+                  "lastTransitionTime": "2026-01-01T00:00:00Z"}]))
+    .await;
+    let paused = Patch::Merge(json!({"spec": {"paused": true}}));
+    story.clusters().patch("c", &PatchParams::default(), &paused).await.unwrap();
+    let seen = until("paused", &|it| conditions::is_true(it, "Paused")).await;
+    assert!(conditions::is_true(&seen.status.clone().unwrap_or_default().conditions, "Watered"));
+    for (who, condition) in [("gardener", "Watered"), ("capstan-cluster", "Available")] {
+        let fields = seen.managed_fields().iter().filter(|it| it.manager.as_deref() == Some(who));
+        let fields = fields.filter_map(|it| Some(&it.fields_v1.as_ref()?.0["f:status"]["f:conditions"]));
+        let key = format!("k:{{\"type\":\"{condition}\"}}");
+        let owned: Vec<_> = fields.filter_map(|it| it.get(&key)).collect();
+        assert_eq!(owned, [&json!({})], "{who} owns {condition}");
+    }
+
+    apply(json!([])).await;
+    let seen = until("dry", &|it| conditions::get(it, "Watered").is_none()).await;
+    assert_eq!(seen.status.unwrap_or_default().conditions.len(), ours);
     manager.stop().await;
 }
