@@ -43,8 +43,8 @@ pub enum ConditionStatus {
 }
 
 /// A condition as Kubernetes' API conventions define it.
-// Whoever writes a condition writes all of it. Owned as a whole, it takes an API server a quarter less to store a status:
-// half of a Cluster's managedFields would be the names of these fields, once a condition.
+// Whoever writes a condition writes all of it, so it is owned as a whole: half of a Cluster's managedFields, which a
+// server reads and writes with every change, would be the names of these fields, once a condition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend(
