@@ -166,12 +166,10 @@ pub(crate) async fn write(
         kind_of(kinds, object)?;
     }
     for wave in Wave::ALL {
-        let mut members: Vec<&Value> = objects.iter().copied().filter(|it| Wave::of(it) == wave).collect();
+        let members: Vec<&Value> = objects.iter().copied().filter(|it| Wave::of(it) == wave).collect();
         if members.is_empty() {
             continue;
         }
-        // A server looks for an address for each Service, which takes the longest: nobody is to wait for that alone.
-        members.sort_by_key(|it| it["kind"] != "Service");
         tell(Event::Wave { wave, count: members.len() });
         let applied = members.iter().map(|object| async move {
             put(cluster, kind_of(kinds, object)?, object, tell).await?;

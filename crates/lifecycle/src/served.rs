@@ -16,10 +16,8 @@ use crate::{Kind, ManagementCluster, ObjectRef, ServerError, apply::ApplyError, 
 pub(crate) const LIMIT: Duration = Duration::from_mins(1);
 /// After that long it is asked why it is not.
 const DOUBT: Duration = Duration::from_secs(2);
-/// What a server lists of a group and version it has ready: to ask costs next to nothing.
-const DELAY: Duration = Duration::from_millis(20);
-/// Whoever is in doubt asks for whole definitions.
-const DOUBTFUL_DELAY: Duration = Duration::from_millis(100);
+const FIRST_DELAY: Duration = Duration::from_millis(20);
+const LONGEST_DELAY: Duration = Duration::from_millis(100);
 
 /// Plural names by group and version.
 type Awaited<'a> = BTreeMap<String, Vec<(&'a str, &'a Value)>>;
@@ -28,6 +26,7 @@ type Awaited<'a> = BTreeMap<String, Vec<(&'a str, &'a Value)>>;
 pub(crate) async fn wait(cluster: &ManagementCluster, definitions: Vec<&Value>) -> Result<(), ApplyError> {
     let mut awaited = versions(&definitions);
     let start = Instant::now();
+    let mut delay = FIRST_DELAY;
     loop {
         let looks = awaited.iter().map(async |(group_version, plurals)| {
             let listed = listed(cluster, group_version).await?;
@@ -38,11 +37,11 @@ pub(crate) async fn wait(cluster: &ManagementCluster, definitions: Vec<&Value>) 
         let looks: Vec<_> = try_join_all(looks).await?;
         awaited = looks.into_iter().filter(|it| !it.1.is_empty()).collect();
         let Some((_, definition)) = awaited.values().flatten().next() else { return Ok(()) };
-        let is_doubtful = start.elapsed() > DOUBT;
-        if is_doubtful {
+        if start.elapsed() > DOUBT {
             doubt(cluster, definition, start.elapsed()).await?;
         }
-        sleep(if is_doubtful { DOUBTFUL_DELAY } else { DELAY }).await;
+        sleep(delay).await;
+        delay = (delay * 2).min(LONGEST_DELAY);
     }
 }
 

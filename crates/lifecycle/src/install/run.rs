@@ -99,8 +99,8 @@ impl InstallError {
     }
 }
 
-/// Carries out a plan: cert-manager and the namespaces of all providers, then their kinds, then their other objects wave
-/// by wave, then the inventory.
+/// Carries out a plan: cert-manager and the kinds of all providers, then their other objects wave by wave, then the
+/// inventory.
 pub async fn run(cluster: &ManagementCluster, plan: &Plan, tell: Tell<'_>) -> Result<(), InstallError> {
     if plan.is_nothing() {
         return Ok(());
@@ -119,25 +119,23 @@ async fn carry_out(
     count: &Count,
     tell: Tell<'_>,
 ) -> Result<(), Reason> {
+    inventory::ensure_kind(cluster).await?;
     let tell_apply = |event: apply::Event<'_>| count.tell(event, tell);
-    let objects = plan.queue.iter().flat_map(|it| it.components.objects());
-    let (namespaces, others): (Vec<&Value>, Vec<&Value>) =
-        objects.partition(|it| Wave::of(it) == Wave::Namespaces);
-    let (definitions, rest): (Vec<&Value>, Vec<&Value>) =
-        others.into_iter().partition(|it| Wave::of(it) == Wave::Definitions);
+    let (begin, rest): (Vec<&Value>, Vec<&Value>) = plan
+        .queue
+        .iter()
+        .flat_map(|it| it.components.objects())
+        .partition(|it| Wave::of(it) <= Wave::Definitions);
     let cert_manager: Vec<&Value> = plan.cert_manager.objects().iter().collect();
-    let first = [namespaces, cert_manager.clone()].concat();
-    futures::try_join!(async { Ok::<_, Reason>(inventory::ensure_kind(cluster).await?) }, async {
-        Ok(apply::write(cluster, &plan.kinds, &first, &tell_apply).await?)
-    },)?;
+    apply::write(cluster, &plan.kinds, &cert_manager, &tell_apply).await?;
     // A server makes kinds known one after the other: those of cert-manager would have to wait for all the others.
     served::wait(cluster, apply::used(&apply::definitions(&cert_manager), &rest)).await?;
     // Kinds take a server the longest, and harm nobody while cert-manager comes up.
     futures::try_join!(
-        async { Ok(apply::write(cluster, &plan.kinds, &definitions, &tell_apply).await?) },
+        async { Ok(apply::write(cluster, &plan.kinds, &begin, &tell_apply).await?) },
         await_cert_manager(cluster, plan, tell),
     )?;
-    served::wait(cluster, apply::used(&definitions, &rest)).await?;
+    served::wait(cluster, apply::used(&apply::definitions(&begin), &rest)).await?;
     apply::write(cluster, &plan.kinds, &rest, &tell_apply).await?;
     record(cluster, &plan.queue, tell).await
 }
