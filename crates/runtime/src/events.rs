@@ -8,7 +8,7 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time},
 };
 use kube::{Api, Client, api::PostParams};
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::Instant};
 use tracing::debug;
 
 use crate::{clock, leadership::Leadership, metrics::Metrics, throttle::Throttle};
@@ -19,7 +19,8 @@ const WAITING: usize = 4096;
 const RATE: f64 = 20.0;
 /// Events at once beyond that rate.
 const BURST: u32 = 50;
-
+/// For how long an event waits while others come in faster than they are written.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// An event that takes longer than this is given up.
 const WRITE_LIMIT: Duration = Duration::from_secs(5);
 
@@ -104,6 +105,19 @@ impl Note {
     }
 }
 
+/// Waits until an event may be written. While more and more of them wait, a crowd of objects is at work, and that comes
+/// first.
+async fn take_turn(throttle: &Throttle, waiting: impl Fn() -> usize) {
+    let patience = Instant::now() + PATIENCE;
+    loop {
+        let before = waiting();
+        throttle.pass().await;
+        if waiting() <= before || Instant::now() >= patience {
+            return;
+        }
+    }
+}
+
 async fn write_all(
     client: Client,
     leadership: Leadership,
@@ -112,7 +126,7 @@ async fn write_all(
 ) {
     let throttle = Throttle::new(RATE, BURST);
     while let Some(note) = notes.recv().await {
-        throttle.pass().await;
+        take_turn(&throttle, || notes.len()).await;
         if !leadership.is_held() {
             continue;
         }
@@ -125,6 +139,32 @@ async fn write_all(
             Ok(Ok(_)) => {}
             Ok(Err(error)) => debug!(%error, reason = event.reason, "event not written"),
             Err(_) => debug!(reason = event.reason, "event took too long"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn events_wait_for_a_crowd_to_pass_but_not_for_long() {
+        tokio::time::advance(Duration::from_hours(1)).await;
+        let throttle = Throttle::new(RATE, 1);
+        throttle.pass().await;
+        // How often the crowd grows; what an event waits then.
+        for (growths, wait) in [(0, 50), (1, 100), (4, 250), (1000, 1000)] {
+            let asked = AtomicUsize::new(0);
+            let waiting = || {
+                // Asked twice a turn: before it and after it.
+                let turn = asked.fetch_add(1, Ordering::Relaxed).div_ceil(2);
+                turn.min(growths)
+            };
+            let started = Instant::now();
+            take_turn(&throttle, waiting).await;
+            assert_eq!(started.elapsed().as_millis(), wait, "{growths}");
         }
     }
 }
