@@ -166,10 +166,12 @@ pub(crate) async fn write(
         kind_of(kinds, object)?;
     }
     for wave in Wave::ALL {
-        let members: Vec<&Value> = objects.iter().copied().filter(|it| Wave::of(it) == wave).collect();
+        let mut members: Vec<&Value> = objects.iter().copied().filter(|it| Wave::of(it) == wave).collect();
         if members.is_empty() {
             continue;
         }
+        // A server has to find an address for each Service: who begins with them does not wait for them in the end.
+        members.sort_by_key(|it| it["kind"] != "Service");
         tell(Event::Wave { wave, count: members.len() });
         let applied = members.iter().map(|object| async move {
             put(cluster, kind_of(kinds, object)?, object, tell).await?;
@@ -191,12 +193,14 @@ pub(crate) fn definitions<'a>(objects: &[&'a Value]) -> Vec<&'a Value> {
 
 /// Those of the definitions that some of the objects are of.
 pub(crate) fn used<'a>(definitions: &[&'a Value], objects: &[&Value]) -> Vec<&'a Value> {
-    let is_used = |definition: &&Value| {
-        let mut defined = Kinds::default();
-        defined.learn(definition);
-        objects.iter().any(|it| defined.of(it).is_some())
-    };
-    definitions.iter().copied().filter(is_used).collect()
+    definitions.iter().copied().filter(|it| is_used(it, objects)).collect()
+}
+
+/// Whether some of the objects are of a kind that is defined.
+pub(crate) fn is_used(definition: &Value, objects: &[&Value]) -> bool {
+    let mut defined = Kinds::default();
+    defined.learn(definition);
+    objects.iter().any(|it| defined.of(it).is_some())
 }
 
 fn kind_of<'a>(kinds: &'a Kinds, object: &Value) -> Result<&'a Kind, ApplyError> {

@@ -130,12 +130,10 @@ pub async fn forget(cluster: &ManagementCluster, provider: &Installed) -> Result
     }
 }
 
-/// Installs the kind of the inventory where it is missing, and waits until it is served.
-pub async fn ensure_kind(cluster: &ManagementCluster) -> Result<(), apply::ApplyError> {
-    if cluster.kinds().await?.find(&format!("{CLUSTERCTL_GROUP}/{VERSION}"), KIND).is_some() {
-        return Ok(());
-    }
-    apply::apply(cluster, &[definition()], &|_| {}).await
+/// The definition of the inventory's kind, where it is missing.
+pub(crate) async fn missing_kind(cluster: &ManagementCluster) -> Result<Option<Value>, ServerError> {
+    let known = cluster.kinds().await?.find(&format!("{CLUSTERCTL_GROUP}/{VERSION}"), KIND);
+    Ok(known.is_none().then(definition))
 }
 
 /// The definition of the kind.

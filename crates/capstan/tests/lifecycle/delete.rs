@@ -78,7 +78,7 @@ impl Estate {
 
     /// What other providers and users need: the inventory and cert-manager's kinds.
     pub(crate) async fn furnish(&self) {
-        inventory::ensure_kind(&self.cluster()).await.unwrap();
+        self.apply(&[inventory::definition()]).await;
         self.apply(&cert_manager()).await;
     }
 

@@ -98,7 +98,7 @@ impl Estate {
     /// What providers need.
     async fn ground(&self) {
         apply::apply(&self.cluster(), &cert_manager(), &|_| {}).await.unwrap();
-        inventory::ensure_kind(&self.cluster()).await.unwrap();
+        apply::apply(&self.cluster(), &[inventory::definition()], &|_| {}).await.unwrap();
     }
 
     fn publish_all(&self, version: &'static str) {

@@ -119,25 +119,59 @@ async fn carry_out(
     count: &Count,
     tell: Tell<'_>,
 ) -> Result<(), Reason> {
-    inventory::ensure_kind(cluster).await?;
     let tell_apply = |event: apply::Event<'_>| count.tell(event, tell);
-    let (begin, rest): (Vec<&Value>, Vec<&Value>) = plan
-        .queue
-        .iter()
-        .flat_map(|it| it.components.objects())
-        .partition(|it| Wave::of(it) <= Wave::Definitions);
-    let cert_manager: Vec<&Value> = plan.cert_manager.objects().iter().collect();
-    apply::write(cluster, &plan.kinds, &cert_manager, &tell_apply).await?;
-    // A server makes kinds known one after the other: those of cert-manager would have to wait for all the others.
-    served::wait(cluster, apply::used(&apply::definitions(&cert_manager), &rest)).await?;
-    // Kinds take a server the longest, and harm nobody while cert-manager comes up.
+    let write = |objects| apply::write(cluster, &plan.kinds, objects, &tell_apply);
+    let Order { first, cert_manager, definitions, rest } = Order::of(plan);
+    let inventory = inventory::missing_kind(cluster).await?;
+    let inventory: Vec<&Value> = inventory.iter().collect();
+    futures::try_join!(write(&first), apply::write(cluster, &plan.kinds, &inventory, &|_| {}))?;
+    let first = apply::definitions(&first);
     futures::try_join!(
-        async { Ok(apply::write(cluster, &plan.kinds, &begin, &tell_apply).await?) },
-        await_cert_manager(cluster, plan, tell),
+        async {
+            served::wait(cluster, apply::used(&first, &cert_manager)).await?;
+            write(&cert_manager).await?;
+            await_cert_manager(cluster, plan, tell).await
+        },
+        // Kinds take a server the longest, and harm nobody while cert-manager comes up.
+        async { Ok(write(&definitions).await?) },
     )?;
-    served::wait(cluster, apply::used(&apply::definitions(&begin), &rest)).await?;
-    apply::write(cluster, &plan.kinds, &rest, &tell_apply).await?;
+    served::wait(cluster, [first, inventory].concat()).await?;
+    write(&rest).await?;
     record(cluster, &plan.queue, tell).await
+}
+
+/// The objects of a plan, in the order in which they are written.
+struct Order<'a> {
+    /// Namespaces, and the kinds that something is written of. A server makes kinds known one after the other: behind
+    /// all the others these would be waited for the longest.
+    first: Vec<&'a Value>,
+    /// What else belongs to cert-manager.
+    cert_manager: Vec<&'a Value>,
+    /// The other kinds of the providers.
+    definitions: Vec<&'a Value>,
+    rest: Vec<&'a Value>,
+}
+
+impl<'a> Order<'a> {
+    fn of(plan: &'a Plan) -> Self {
+        let cert_manager: Vec<&Value> = plan.cert_manager.objects().iter().collect();
+        let providers: Vec<&Value> = plan.queue.iter().flat_map(|it| it.components.objects()).collect();
+        Self::among(&cert_manager, &providers)
+    }
+
+    fn among(cert_manager: &[&'a Value], providers: &[&'a Value]) -> Self {
+        let all = [cert_manager, providers].concat();
+        let is_first = |it: &&Value| match Wave::of(it) {
+            Wave::Namespaces => true,
+            Wave::Definitions => apply::is_used(it, &all),
+            Wave::Settings | Wave::Workloads | Wave::Webhooks => false,
+        };
+        let (mut first, cert_manager): (Vec<_>, Vec<_>) = cert_manager.iter().copied().partition(is_first);
+        let (needed, others): (Vec<_>, Vec<_>) = providers.iter().copied().partition(is_first);
+        first.extend(needed);
+        let (definitions, rest) = others.into_iter().partition(|it| Wave::of(it) == Wave::Definitions);
+        Self { first, cert_manager, definitions, rest }
+    }
 }
 
 async fn await_cert_manager(cluster: &ManagementCluster, plan: &Plan, tell: Tell<'_>) -> Result<(), Reason> {
@@ -194,5 +228,48 @@ impl Count {
             }
             apply::Event::Retrying { object, reason } => tell(Event::Retrying { object, reason: &reason }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn kinds_that_something_is_written_of_come_before_all_others() {
+        let object = |api_version: &str, kind: &str, name: &str| {
+            json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}})
+        };
+        let definition = |kind: &str| {
+            let mut it = object("apiextensions.k8s.io/v1", "CustomResourceDefinition", kind);
+            it["spec"] = json!({"group": "g.io", "names": {"kind": kind, "plural": kind.to_lowercase()},
+                                "versions": [{"name": "v1", "served": true}]});
+            it
+        };
+        let cert_manager = [
+            object("v1", "Namespace", "cert-manager"),
+            definition("Order"),
+            definition("Issuer"),
+            object("apps/v1", "Deployment", "cert-manager"),
+        ];
+        let providers = [
+            object("v1", "Namespace", "capi-system"),
+            definition("Cluster"),
+            definition("ClusterClass"),
+            object("g.io/v1", "Issuer", "issuer"),
+            object("g.io/v1", "ClusterClass", "class"),
+            object("apps/v1", "Deployment", "capi"),
+        ];
+        let order =
+            Order::among(&cert_manager.iter().collect::<Vec<_>>(), &providers.iter().collect::<Vec<_>>());
+        let names = |objects: &[&Value]| -> Vec<String> {
+            objects.iter().map(|it| it["metadata"]["name"].as_str().unwrap().to_owned()).collect()
+        };
+        assert_eq!(names(&order.first), ["cert-manager", "Issuer", "capi-system", "ClusterClass"]);
+        assert_eq!(names(&order.cert_manager), ["Order", "cert-manager"]);
+        assert_eq!(names(&order.definitions), ["Cluster"]);
+        assert_eq!(names(&order.rest), ["issuer", "class", "capi"]);
     }
 }
