@@ -239,9 +239,7 @@ mod tests {
 
     #[test]
     fn kinds_that_something_is_written_of_come_before_all_others() {
-        let object = |api_version: &str, kind: &str, name: &str| {
-            json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}})
-        };
+        let object = |api_version: &str, kind: &str, name: &str| json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}});
         let definition = |kind: &str| {
             let mut it = object("apiextensions.k8s.io/v1", "CustomResourceDefinition", kind);
             it["spec"] = json!({"group": "g.io", "names": {"kind": kind, "plural": kind.to_lowercase()},
