@@ -169,6 +169,8 @@ async fn round(program: &Path, config: &Path, home: &Path, others: usize) -> any
     for (_, arguments) in STEPS {
         settle(&client).await?;
         let (before, asked) = (installed(&client).await?, asked(&client).await);
+        // No step is charged with what came before it: the server comes to rest.
+        sleep(REST).await;
         let mut command = Command::new(program);
         command.args(arguments).arg("--config").arg(config).arg("--kubeconfig").arg(plane.kubeconfig());
         command.env("HOME", home).env("XDG_CONFIG_HOME", home.join("config"));
@@ -196,6 +198,7 @@ async fn definitions_alone(stock: &Stock<'_>, others: usize) -> anyhow::Result<D
     let found = Api::<CustomResourceDefinition>::all(client).list_metadata(&ListParams::default()).await?;
     let known = found.into_iter().map(|it| (it.name_any(), it.metadata)).collect();
     let definitions = definitions_in(stock.releases, "v1.14.2")?;
+    sleep(REST).await;
     let began = Instant::now();
     try_over(&cluster, &definitions, &known).await?;
     apply(&cluster, &definitions, &|_| {}).await?;
@@ -218,8 +221,7 @@ fn definitions_in(releases: &Path, version: &str) -> anyhow::Result<Vec<Value>> 
     Ok(definitions)
 }
 
-/// Waits until the server has made all kinds known that the step before brought, and has come to rest: no step is
-/// charged with another's work.
+/// Waits until the server has made all kinds known that the step before brought.
 async fn settle(client: &Client) -> anyhow::Result<()> {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     for definition in definitions.list_metadata(&ListParams::default()).await? {
@@ -227,7 +229,6 @@ async fn settle(client: &Client) -> anyhow::Result<()> {
         let settled = await_condition(definitions.clone(), &name, conditions::is_crd_established());
         timeout(SETTLE_LIMIT, settled).await.context("the server has not settled")??;
     }
-    sleep(REST).await;
     Ok(())
 }
 
