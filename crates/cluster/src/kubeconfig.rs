@@ -45,6 +45,8 @@ use crate::{
 const LOOK_PERIOD: Duration = Duration::from_secs(30);
 /// When a kubeconfig that could not be made anew is looked at again.
 const RENEWAL_RETRY: Duration = Duration::from_mins(10);
+/// How long the watch may take to show that a Secret has changed.
+const NEWS_LIMIT: Duration = Duration::from_secs(1);
 /// A certificate that ends with its authority is not made anew more often than this.
 const SHORTEST_RENEWAL: Duration = Duration::from_hours(1);
 
@@ -369,7 +371,11 @@ impl Keeper {
             "data": {secret::VALUE_KEY: ByteString(fresh.text.into_bytes())},
         });
         let (resource, name) = (ApiResource::erase::<Secret>(&()), secret_of(key, secret::KUBECONFIG));
-        self.writer.patch(&resource, &name, Part::Main, &patch).await?;
+        match self.writer.patch(&resource, &name, Part::Main, &patch).await {
+            // What it was decided on is outdated, perhaps by ourselves: until the news has come, each try would be refused.
+            Err(error) if error.is_conflict() => return Ok(Next::Again(NEWS_LIMIT)),
+            result => result?,
+        };
         info!(secret = %name, ?why, "kubeconfig made anew");
         self.kubeconfigs.say(key, None);
         Ok(Next::Settled)

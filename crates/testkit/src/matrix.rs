@@ -161,8 +161,8 @@ struct Run {
 }
 
 impl Run {
-    fn writes(&self) -> usize {
-        self.transport.requests().iter().filter(|request| request.is_write()).count()
+    fn writes(&self) -> Vec<RequestId> {
+        self.transport.requests().into_iter().filter(RequestId::is_write).collect()
     }
 }
 
@@ -217,7 +217,8 @@ impl Matrix {
                 continue;
             };
             tally.ran += 1;
-            let extra = run.writes().saturating_sub(rehearsed.writes);
+            let writes = run.writes();
+            let extra = writes.len().saturating_sub(rehearsed.writes);
             if extra > tally.most_writes.0 {
                 tally.most_writes = (extra, what.clone());
             }
@@ -227,7 +228,9 @@ impl Matrix {
                 tally.slowest = (recovery, what.clone());
             }
             let failure = run.failure.or_else(|| {
-                (extra > self.most_extra_writes).then(|| format!("{extra} writes more than undisturbed"))
+                let told = || writes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+                (extra > self.most_extra_writes)
+                    .then(|| format!("{extra} writes more than undisturbed: {}", told()))
             });
             match failure {
                 None => tally.survived += 1,
@@ -244,7 +247,7 @@ impl Matrix {
             if let Some(failure) = run.failure {
                 panic!("{} undisturbed: {failure}", scene.name);
             }
-            let writes = run.writes();
+            let writes = run.writes().len();
             let (end, requests) = run.rehearsed.expect("an undisturbed run tells how it went");
             let known = rehearsed.get_or_insert_with(|| Rehearsed {
                 end: end.clone(),
