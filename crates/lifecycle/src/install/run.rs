@@ -149,6 +149,7 @@ struct Order<'a> {
     cert_manager: Vec<&'a Value>,
     /// The other kinds of the providers.
     definitions: Vec<&'a Value>,
+    /// What else belongs to the providers.
     rest: Vec<&'a Value>,
 }
 
