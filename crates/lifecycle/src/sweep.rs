@@ -12,6 +12,18 @@ use crate::{Kind, ManagementCluster, ObjectRef, ServerError, error};
 
 /// How many lists are under way at a time.
 const AT_ONCE: usize = 16;
+/// Kinds that are never part of a release: controllers make them, in masses, some with the labels of what they are made
+/// from.
+const DERIVED: [(&str, &str); 8] = [
+    ("", "Endpoints"),
+    ("", "Event"),
+    ("", "Node"),
+    ("apps", "ControllerRevision"),
+    ("coordination.k8s.io", "Lease"),
+    ("discovery.k8s.io", "EndpointSlice"),
+    ("events.k8s.io", "Event"),
+    ("storage.k8s.io", "CSINode"),
+];
 
 /// An object that was installed.
 #[derive(Clone, Debug)]
@@ -35,6 +47,11 @@ impl Component {
     /// The label of the provider that it was installed for.
     pub fn provider(&self) -> Option<&str> {
         self.label(label::PROVIDER)
+    }
+
+    /// Whether it is made from another object, bears its labels, and comes and goes with that one.
+    pub fn is_made_from_another(&self) -> bool {
+        self.metadata.owner_references.as_ref().is_some_and(|it| !it.is_empty())
     }
 
     /// Deletes it. What is gone already is no matter, and what has come by its name since is not ours to delete.
@@ -91,11 +108,16 @@ async fn each_kind(
     fits: impl Fn(&Kind) -> bool,
     list: impl AsyncFn(&Kind) -> Result<Vec<Component>, ServerError>,
 ) -> Result<Vec<Component>, ServerError> {
-    let kinds = cluster.kinds().await?.preferred().filter(|it| it.is_managed && fits(it));
+    let is_meant = |it: &&Kind| it.is_managed && !is_derived(it) && fits(it);
+    let kinds = cluster.kinds().await?.preferred().filter(is_meant);
     let lists = kinds.map(|kind| list(kind));
     let mut found = stream::iter(lists).buffer_unordered(AT_ONCE).try_concat().await?;
     found.sort_by(|a, b| a.id.cmp(&b.id));
     Ok(found)
+}
+
+fn is_derived(kind: &Kind) -> bool {
+    DERIVED.contains(&(kind.resource.group.as_str(), kind.resource.kind.as_str()))
 }
 
 /// The component of that kind and metadata.

@@ -49,8 +49,7 @@ fn stale<'a>(before: &'a [Component], wanted: &Manifest) -> Vec<&'a Component> {
     let ids: Vec<_> = wanted.objects.iter().map(ObjectRef::of).collect();
     let kept: BTreeSet<_> = ids.iter().map(Identity::of).collect();
     let is_stale = |it: &&Component| {
-        let has_owner = it.metadata.owner_references.as_ref().is_some_and(|owners| !owners.is_empty());
-        !has_owner
+        !it.is_made_from_another()
             && !matches!(it.id.kind.as_str(), "Namespace" | "CustomResourceDefinition")
             && !kept.contains(&Identity::of(&it.id))
     };

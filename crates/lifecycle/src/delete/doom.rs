@@ -214,11 +214,6 @@ fn is_entry(component: &Component) -> bool {
     component.id.group() == CLUSTERCTL_GROUP && component.id.kind == "Provider"
 }
 
-/// Whether it is made from another object, bears its labels, and goes when that one does.
-pub(crate) fn goes_with_another(component: &Component) -> bool {
-    component.metadata.owner_references.as_ref().is_some_and(|it| !it.is_empty())
-}
-
 fn wave(component: &Component) -> Wave {
     Wave::of(&json!({"apiVersion": component.id.api_version, "kind": component.id.kind}))
 }
@@ -250,7 +245,6 @@ fn service_namespaces(configuration: &Value) -> Vec<String> {
 #[cfg(test)]
 pub(crate) mod tests {
     use capstan_api::{names::label, provider::ProviderType};
-    use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
     use kube::core::{GroupVersionKind, ObjectMeta};
 
     use super::*;
@@ -410,14 +404,6 @@ pub(crate) mod tests {
                 |name: &str| target.kept.iter().find(|it| it.object.name == name).map(|it| it.why.clone());
             assert_eq!((why("acme-system"), why(SHARED_NAMESPACE)), (own, shared), "{other}");
         }
-    }
-
-    #[test]
-    fn what_is_made_from_another_object_goes_with_it() {
-        let mut slice = component("discovery.k8s.io/v1", "EndpointSlice", Some("n"), "s-1", LABEL);
-        assert!(!goes_with_another(&slice));
-        slice.metadata.owner_references = Some(vec![OwnerReference::default()]);
-        assert!(goes_with_another(&slice));
     }
 
     #[test]

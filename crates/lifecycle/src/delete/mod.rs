@@ -231,7 +231,7 @@ pub async fn plan(
     choice::check(&inventory, selection)?;
     let kinds = cluster.kinds().await?;
     let Survey { components: mut found, readings } = search::survey(cluster, kinds, selection).await?;
-    found.retain(|it| !doom::goes_with_another(it));
+    found.retain(|it| !it.is_made_from_another());
     let chosen = choice::choose(&inventory, selection, &found)?;
     let services = doom::webhook_services(cluster, &found).await?;
     let site = doom::Site { inventory: &inventory, chosen: &chosen, kinds, services: &services, options };

@@ -11,16 +11,6 @@ use crate::{
 };
 
 const AT_ONCE: usize = 16;
-/// Kinds that are never part of a release: controllers make them, in masses, some with the labels of what they are made
-/// from.
-const DERIVED: [(&str, &str); 6] = [
-    ("", "Endpoints"),
-    ("", "Event"),
-    ("", "Node"),
-    ("coordination.k8s.io", "Lease"),
-    ("discovery.k8s.io", "EndpointSlice"),
-    ("events.k8s.io", "Event"),
-];
 
 /// What is there.
 pub(crate) struct Survey<'a> {
@@ -46,7 +36,6 @@ pub(crate) async fn survey<'a>(
     let is_elsewhere = |kind: &Kind| {
         let names = |it: &Kind| (it.resource.group.clone(), it.resource.kind.clone());
         defined.iter().any(|(_, it)| names(it) == names(kind))
-            || DERIVED.contains(&(kind.resource.group.as_str(), kind.resource.kind.as_str()))
     };
     let selector = choice::selector(selection);
     let mut components = sweep_kinds(cluster, &selector, |kind| !is_elsewhere(kind)).await?;

@@ -83,7 +83,8 @@ pub(super) async fn delete(
     Ok(kept.into_iter().flatten().collect())
 }
 
-/// What is installed for a provider and in no new release. Namespaces and the inventory are never among it.
+/// What is installed for a provider and in no new release. Namespaces and the inventory are never among it, nor what
+/// others make of a component and label as it is.
 fn dropped<'a>(
     installed: &'a [Component],
     provider: &'a str,
@@ -93,6 +94,7 @@ fn dropped<'a>(
         it.provider() == Some(provider)
             && it.label(label::CLUSTERCTL_CORE) != Some(INVENTORY)
             && !(it.id.kind == "Namespace" && it.id.group().is_empty())
+            && !it.is_made_from_another()
             && !coming.has(it)
     })
 }
@@ -135,6 +137,7 @@ async fn has_objects(cluster: &ManagementCluster, definition: &str) -> Result<bo
 mod tests {
     use std::collections::BTreeMap;
 
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
     use kube::core::{GroupVersionKind, ObjectMeta};
     use kube::discovery::ApiResource;
     use serde_json::json;
@@ -167,7 +170,7 @@ mod tests {
     fn what_the_new_release_lacks_goes_but_nothing_that_holds_what_users_made() {
         let acme = [(label::PROVIDER, "infrastructure-acme")];
         let entry = [(label::PROVIDER, "infrastructure-acme"), (label::CLUSTERCTL_CORE, INVENTORY)];
-        let installed = [
+        let mut installed = vec![
             component("v1", "Namespace", "acme-system", &acme),
             component("apiextensions.k8s.io/v1", "CustomResourceDefinition", "acmeclusters.acme.io", &acme),
             component("v1", "ConfigMap", "old", &acme),
@@ -179,6 +182,9 @@ mod tests {
             component("policy/v2", "Budget", "kept", &acme),
             component("clusterctl.cluster.x-k8s.io/v1alpha3", "Provider", "infrastructure-acme", &entry),
         ];
+        let mut request = component("cert-manager.io/v1", "CertificateRequest", "serving-1", &acme);
+        request.metadata.owner_references = Some(vec![OwnerReference::default()]);
+        installed.push(request);
         let object = |api_version: &str, kind: &str, name: &str, namespace: Option<&str>| json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "namespace": namespace}});
         let release = [
             object("v1", "ConfigMap", "kept", Some("acme-system")),
