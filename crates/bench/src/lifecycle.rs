@@ -11,7 +11,12 @@ use std::{
 
 use anyhow::{Context, ensure};
 use capstan_api::names::label;
-use capstan_lifecycle::{ManagementCluster, apply::apply, dry_run::try_over, sweep::sweep};
+use capstan_lifecycle::{
+    ManagementCluster,
+    apply::apply,
+    dry_run::{Known, try_over},
+    sweep::sweep,
+};
 use capstan_manifest::yaml;
 use capstan_runtime::install::install_crds;
 use capstan_testkit::{Plane, requests};
@@ -196,7 +201,8 @@ async fn definitions_alone(stock: &Stock<'_>, others: usize) -> anyhow::Result<D
     apply(&cluster, &definitions_in(stock.releases, "v1.13.6")?, &|_| {}).await?;
     settle(&client).await?;
     let found = Api::<CustomResourceDefinition>::all(client).list_metadata(&ListParams::default()).await?;
-    let known = found.into_iter().map(|it| (it.name_any(), it.metadata)).collect();
+    let definitions = found.into_iter().map(|it| (it.name_any(), it.metadata)).collect();
+    let known = Known { definitions, ..Known::default() };
     let definitions = definitions_in(stock.releases, "v1.14.2")?;
     sleep(REST).await;
     let began = Instant::now();

@@ -87,6 +87,15 @@ impl Detail {
 /// The metadata of definitions that are there, by name.
 pub type Definitions = HashMap<String, ObjectMeta>;
 
+/// What is known to be there.
+#[derive(Debug, Default)]
+pub struct Known {
+    /// Some definitions.
+    pub definitions: Definitions,
+    /// Some namespaces.
+    pub namespaces: HashSet<String>,
+}
+
 /// Tries all objects, as they are to be applied together. The trials are in the order of the objects.
 ///
 /// Objects may need namespaces and kinds that are among them and not on the server yet. What is in such a namespace is
@@ -96,17 +105,17 @@ pub async fn try_all(
     objects: &[Value],
     detail: Detail,
 ) -> Result<Vec<Trial>, ServerError> {
-    try_on(&Ground::survey(cluster, objects, &Definitions::new(), detail).await?, objects).await
+    try_on(&Ground::survey(cluster, objects, &Known::default(), detail).await?, objects).await
 }
 
-/// The same in brief, and sooner, for whoever knows the definitions that are there. Of those that would change, what
-/// comes of a trial is without the fields of others.
+/// The same in brief, and sooner, for whoever knows what is there. Of definitions that would change, what comes of a
+/// trial is without the fields of others.
 pub async fn try_over(
     cluster: &ManagementCluster,
     objects: &[Value],
-    definitions: &Definitions,
+    known: &Known,
 ) -> Result<Vec<Trial>, ServerError> {
-    try_on(&Ground::survey(cluster, objects, definitions, Detail::Brief).await?, objects).await
+    try_on(&Ground::survey(cluster, objects, known, Detail::Brief).await?, objects).await
 }
 
 async fn try_on(ground: &Ground<'_>, objects: &[Value]) -> Result<Vec<Trial>, ServerError> {
@@ -142,16 +151,18 @@ impl<'a> Ground<'a> {
     async fn survey(
         cluster: &'a ManagementCluster,
         objects: &'a [Value],
-        definitions: &'a Definitions,
+        known: &'a Known,
         detail: Detail,
     ) -> Result<Self, ServerError> {
+        let Known { definitions, namespaces: present } = known;
         let kinds = cluster.kinds().await?;
         let (mut coming, mut defined) = (kinds.clone(), HashSet::new());
         for definition in objects.iter().filter(|it| Wave::of(it) == Wave::Definitions) {
             coming.learn(definition);
             defined.insert((text(definition, "/spec/group"), text(definition, "/spec/names/kind")));
         }
-        let namespaces: BTreeSet<&str> = objects.iter().filter_map(namespace_of).collect();
+        let is_unknown = |it: &&str| !present.contains(*it);
+        let namespaces: BTreeSet<&str> = objects.iter().filter_map(namespace_of).filter(is_unknown).collect();
         let looks = namespaces.into_iter().map(|name| async move {
             let found = Api::<Namespace>::all(cluster.client().clone()).get_metadata_opt(name).await;
             let found = found.map_err(|error| cluster.failed(format!("look for Namespace {name}"), error))?;

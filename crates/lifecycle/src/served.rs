@@ -10,7 +10,7 @@ use kube::discovery::ApiResource;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use crate::{Kind, ManagementCluster, ObjectRef, ServerError, apply::ApplyError, error};
+use crate::{Kind, Kinds, ManagementCluster, ObjectRef, ServerError, apply::ApplyError, error};
 
 /// How long a CustomResourceDefinition may take to be served.
 pub(crate) const LIMIT: Duration = Duration::from_mins(1);
@@ -22,9 +22,10 @@ const LONGEST_DELAY: Duration = Duration::from_millis(100);
 /// Plural names by group and version.
 type Awaited<'a> = BTreeMap<String, Vec<(&'a str, &'a Value)>>;
 
-/// Waits until all versions are served that definitions say are.
+/// Waits until all versions are served that definitions say are. Those that were served when the server was asked first
+/// still are.
 pub(crate) async fn wait(cluster: &ManagementCluster, definitions: Vec<&Value>) -> Result<(), ApplyError> {
-    let mut awaited = versions(&definitions);
+    let mut awaited = versions(&definitions, cluster.kinds().await?);
     let start = Instant::now();
     let mut delay = FIRST_DELAY;
     loop {
@@ -45,7 +46,8 @@ pub(crate) async fn wait(cluster: &ManagementCluster, definitions: Vec<&Value>) 
     }
 }
 
-fn versions<'a>(definitions: &[&'a Value]) -> Awaited<'a> {
+/// What is to be served and not among the kinds that are known.
+fn versions<'a>(definitions: &[&'a Value], known: &Kinds) -> Awaited<'a> {
     let mut awaited = Awaited::new();
     for definition in definitions {
         let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
@@ -53,6 +55,9 @@ fn versions<'a>(definitions: &[&'a Value]) -> Awaited<'a> {
         for version in versions.into_iter().flatten().filter(|it| it["served"] == true) {
             let version = version["name"].as_str().unwrap_or_default();
             let group_version = format!("{}/{version}", text("/spec/group"));
+            if known.find(&group_version, text("/spec/names/kind")).is_some() {
+                continue;
+            }
             awaited.entry(group_version).or_default().push((text("/spec/names/plural"), definition));
         }
     }
@@ -110,16 +115,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_version_that_is_to_be_served_is_waited_for() {
+    fn every_version_that_is_to_be_served_and_is_not_known_is_waited_for() {
         let definition = json!({"spec": {
             "group": "g.io",
-            "names": {"plural": "boxes"},
+            "names": {"kind": "Box", "plural": "boxes"},
             "versions": [{"name": "v1", "served": true}, {"name": "v2", "served": true},
                          {"name": "v0", "served": false}],
         }});
-        let awaited = versions(&[&definition]);
+        let awaited = versions(&[&definition], &Kinds::default());
         assert_eq!(awaited.keys().collect::<Vec<_>>(), ["g.io/v1", "g.io/v2"]);
         assert!(awaited.values().flatten().all(|it| it.0 == "boxes"));
+        let mut known = Kinds::default();
+        known.learn(&json!({"spec": {
+            "group": "g.io",
+            "names": {"kind": "Box", "plural": "boxes"},
+            "versions": [{"name": "v1", "served": true}],
+        }}));
+        assert_eq!(versions(&[&definition], &known).into_keys().collect::<Vec<_>>(), ["g.io/v2"]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use capstan_lifecycle::{
     diff::{self, Action, Handling, Intent, Preview},
-    dry_run::{self, Definitions, Detail, Outcome},
+    dry_run::{self, Definitions, Detail, Known, Outcome},
     sweep,
 };
 use k8s_openapi::{
@@ -132,7 +132,8 @@ async fn definitions_are_tried_over_those_that_are_there(estate: &Estate, acme: 
     let live = definitions.get(name).await.unwrap();
     let outdated = ObjectMeta { resource_version: Some("1".to_owned()), ..live.metadata.clone() };
     for known in [live.metadata.clone(), outdated] {
-        let known = Definitions::from([(name.to_owned(), known)]);
+        let definitions = Definitions::from([(name.to_owned(), known)]);
+        let known = Known { definitions, ..Known::default() };
         for (object, generation, words) in [
             (&same, 0, ""),
             (&described, 1, ""),

@@ -687,6 +687,48 @@ async fn where_core_fails_nobody_else_is_replaced_and_all_controllers_run_again(
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn where_a_definition_cannot_be_replaced_it_is_told_whose_are_new_and_all_controllers_run_again() {
+    let estate = Estate::with_everything().await;
+    estate.publish_all("v1.1.0");
+    for label in [CORE, "bootstrap-kubeadm"] {
+        let release = release(label, "v1.1.0");
+        let mut objects = release.components();
+        change(&mut objects, "CustomResourceDefinition", |it| {
+            it["metadata"]["labels"]["news"] = json!("yes");
+        });
+        estate.publish_with(&release, &objects);
+    }
+    // The service is only looked at to see whether the policy works.
+    let plurals = ["customresourcedefinitions", "services"];
+    estate.forbid(&plurals, &["clusters.cluster.x-k8s.io", "acme-webhook-service"]).await;
+    let command =
+        ["upgrade", "apply", "--core", "cluster-api:v1.1.0", "-b", "kubeadm:v1.1.0", "-i", "acme:v1.1.0"];
+    estate.run(&command).fails(&[
+        "apply CustomResourceDefinition clusters.cluster.x-k8s.io",
+        "the upgrade of cluster-api stopped; its controllers were started again",
+        "of bootstrap-kubeadm only the definitions were replaced; its controllers are as they were",
+        "the upgrade did not come to infrastructure-acme; its controllers are as they were",
+        "the same command goes on from here",
+    ]);
+    assert!(estate.versions().await.values().all(|it| it == "v1.0.0"));
+    for label in [CORE, "bootstrap-kubeadm", ACME] {
+        assert_eq!(estate.replicas(label).await, Some(1), "{label}");
+    }
+    let told = estate.run(&["upgrade", "plan"]);
+    let way_on = "capstan upgrade apply --core cluster-api:v1.1.0 --bootstrap kubeadm:v1.1.0\n";
+    assert!(told.err.contains(way_on), "{}", told.err);
+
+    estate.allow().await;
+    let told = estate.run(&command);
+    assert_eq!(told.code, Some(0), "{}", told.err);
+    let versions = estate.versions().await;
+    for label in [CORE, "bootstrap-kubeadm", ACME] {
+        assert_eq!(versions[label], "v1.1.0", "{label}");
+    }
+    assert_no_traces(&estate.labelled().await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_core_cannot_finish_holds_nobody_up() {
     let estate = Estate::with_everything().await;
     estate.publish_all("v1.1.0");

@@ -14,8 +14,8 @@ use capstan_repository::CertManager;
 use kube::{core::GroupVersionKind, discovery::ApiResource};
 
 pub use manifest::Manifest;
-pub(crate) use plan::plan_among;
 pub use plan::{Plan, plan};
+pub(crate) use plan::{images_in_use, plan_among};
 pub(crate) use upgrade::leftovers;
 pub use upgrade::upgrade;
 

@@ -3,12 +3,13 @@
 use std::{cmp::Ordering, collections::BTreeSet};
 
 use capstan_api::names::{CERT_MANAGER, label};
+use futures::future::try_join_all;
 use semver::{BuildMetadata, Version};
 use serde_json::Value;
 
 use super::{GROUP, Manifest, VERSION_ANNOTATION, manifest::images};
 use crate::{
-    Kind, ManagementCluster, ObjectRef, ServerError,
+    Kind, Kinds, ManagementCluster, ObjectRef, ServerError,
     sweep::{self, Component},
 };
 
@@ -38,43 +39,36 @@ pub enum Plan {
 
 /// Compares what is installed with what is wanted.
 pub async fn plan(cluster: &ManagementCluster, wanted: &Manifest) -> Result<Plan, ServerError> {
-    plan_with(cluster, wanted, components(cluster).await?).await
+    let (found, images, kinds) =
+        futures::try_join!(components(cluster), images_in_use(cluster), cluster.kinds())?;
+    Ok(plan_with(kinds, wanted, &found, &images))
 }
 
-/// The same where it is known what is installed, whatever else is.
+/// The same where it is known what is installed, whatever else is, and which images are in use.
 pub(crate) async fn plan_among(
     cluster: &ManagementCluster,
     wanted: &Manifest,
     installed: &[Component],
+    images: &[String],
 ) -> Result<Plan, ServerError> {
-    let is_part =
-        |it: &&Component| it.label(label::CLUSTERCTL_CORE) == Some(CERT_MANAGER) && is_component(it);
-    plan_with(cluster, wanted, installed.iter().filter(is_part).cloned().collect()).await
+    let is_part = |it: &&Component| {
+        it.label(label::CLUSTERCTL_CORE) == Some(CERT_MANAGER) && is_part_of_kubernetes(&it.kind)
+    };
+    let found: Vec<_> = installed.iter().filter(is_part).cloned().collect();
+    Ok(plan_with(cluster.kinds().await?, wanted, &found, images))
 }
 
-async fn plan_with(
-    cluster: &ManagementCluster,
-    wanted: &Manifest,
-    found: Vec<Component>,
-) -> Result<Plan, ServerError> {
-    if found.is_empty() {
-        let is_there = cluster.kinds().await?.any_version(GROUP, "Certificate").is_some();
-        return Ok(if is_there { Plan::External } else { Plan::Absent });
+fn plan_with(kinds: &Kinds, wanted: &Manifest, found: &[Component], images: &[String]) -> Plan {
+    if !found.is_empty() {
+        return decide(found, images, wanted);
     }
-    let images = images_in_use(cluster).await?;
-    Ok(decide(&found, &images, wanted))
+    let is_there = kinds.any_version(GROUP, "Certificate").is_some();
+    if is_there { Plan::External } else { Plan::Absent }
 }
 
-/// What clusterctl or we installed of cert-manager, without what servers make of it.
+/// What clusterctl or we installed of cert-manager.
 pub(super) async fn components(cluster: &ManagementCluster) -> Result<Vec<Component>, ServerError> {
-    let mut found = sweep::sweep_kinds(cluster, &selector(), is_part_of_kubernetes).await?;
-    found.retain(is_component);
-    Ok(found)
-}
-
-/// Whether an object is of a manifest, and not made by the server.
-fn is_component(it: &Component) -> bool {
-    is_part_of_kubernetes(&it.kind) && !matches!(it.id.kind.as_str(), "Endpoints" | "EndpointSlice")
+    sweep::sweep_kinds(cluster, &selector(), is_part_of_kubernetes).await
 }
 
 /// The selector of everything that belongs to it.
@@ -88,14 +82,13 @@ fn is_part_of_kubernetes(kind: &Kind) -> bool {
     !group.contains('.') || (group.ends_with(".k8s.io") && !group.ends_with(".x-k8s.io"))
 }
 
-async fn images_in_use(cluster: &ManagementCluster) -> Result<Vec<String>, ServerError> {
-    let kinds = cluster.kinds().await?;
-    let mut found = Vec::new();
-    for kind in ["Deployment", "DaemonSet"].iter().filter_map(|it| kinds.find("apps/v1", it)) {
-        for object in cluster.list(kind, None, &selector()).await? {
-            found.extend(images(&object.data).map(str::to_owned));
-        }
-    }
+/// The images that cert-manager runs with, in order.
+pub(crate) async fn images_in_use(cluster: &ManagementCluster) -> Result<Vec<String>, ServerError> {
+    let (kinds, selector) = (cluster.kinds().await?, selector());
+    let workloads = ["Deployment", "DaemonSet"].iter().filter_map(|it| kinds.find("apps/v1", it));
+    let found = try_join_all(workloads.map(|kind| cluster.list(kind, None, &selector))).await?;
+    let mut found: Vec<String> =
+        found.iter().flatten().flat_map(|it| images(&it.data)).map(str::to_owned).collect();
     found.sort();
     Ok(found)
 }

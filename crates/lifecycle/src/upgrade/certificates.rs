@@ -81,11 +81,11 @@ pub(super) async fn fetch(releases: &Releases<'_>) -> Fetched {
 }
 
 /// Compares cert-manager with what the configuration wants. Where its manifest cannot be had, that is told and stops
-/// nobody. Whoever knows what is installed saves a search for it.
+/// nobody. Whoever knows what is installed, and which of cert-manager's images are in use, saves a search for it.
 pub(super) async fn plan(
     cluster: &ManagementCluster,
     fetched: Fetched,
-    installed: Option<&[Component]>,
+    known: Option<(&[Component], &[String])>,
 ) -> Result<(CertManagerPlan, Option<Warning>), ServerError> {
     let (manifest, limit) = match fetched {
         Ok(Some(fetched)) => fetched,
@@ -96,8 +96,8 @@ pub(super) async fn plan(
             return Ok((CertManagerPlan::NotOurs, Some(warning)));
         }
     };
-    let plan = match installed {
-        Some(installed) => cert_manager::plan_among(cluster, &manifest, installed).await?,
+    let plan = match known {
+        Some((installed, images)) => cert_manager::plan_among(cluster, &manifest, installed, images).await?,
         None => cert_manager::plan(cluster, &manifest).await?,
     };
     let plan = match plan {

@@ -3,6 +3,7 @@
 //! [`plan`] only asks. [`Upgrade::prepare`] fetches, renders and checks everything, and has the server try it;
 //! [`Upgrade::carry_out`] does it, core first. Until then nothing is stopped or changed.
 
+mod ahead;
 mod certificates;
 mod contracts;
 mod error;

@@ -1,15 +1,19 @@
 //! Everything that can go wrong before anything is stopped: versions, contracts, variables, and what the server would
 //! say to the new objects.
 
+use std::pin::pin;
+
 use capstan_api::{
     names::{CERT_MANAGER, label},
     provider::ProviderType,
 };
-use futures::future::{join_all, try_join_all};
+use futures::future::{Either, join_all, select, try_join_all};
 use tokio::sync::OnceCell;
 
 use super::{
-    CertManagerPlan, CertManagerUpgrade, Migration, UpgradeError, certificates,
+    CertManagerPlan, CertManagerUpgrade, Migration, UpgradeError,
+    ahead::Ahead,
+    certificates,
     contracts::is_spoken,
     mark::{self, Unfinished},
     outlook::{self, look},
@@ -19,9 +23,9 @@ use super::{
     step::{Step, Surroundings, decide},
 };
 use crate::{
-    Kind, ManagementCluster, ObjectRef, ServerError,
+    Kind, ManagementCluster, ObjectRef, ServerError, cert_manager,
     diff::{self, Handling, Intent, Preview},
-    dry_run::{self, Definitions},
+    dry_run::{self, Definitions, Known},
     inventory::{Installed, Inventory},
     release::{Prepared, ReleaseError, Releases, Wanted},
     sweep::{self, Component},
@@ -70,6 +74,22 @@ impl Upgrade {
         goal: Goal<'_>,
         allow_downgrade: bool,
     ) -> Result<Self, UpgradeError> {
+        let (ahead, reading) = Ahead::begin(releases, goal);
+        let preparing = Self::prepare_with(cluster, releases, goal, allow_downgrade, ahead);
+        // Whoever needs none of what is read ahead does not wait for it.
+        match select(pin!(preparing), pin!(reading)).await {
+            Either::Left((prepared, _)) => prepared,
+            Either::Right(((), preparing)) => preparing.await,
+        }
+    }
+
+    async fn prepare_with(
+        cluster: &ManagementCluster,
+        releases: &Releases<'_>,
+        goal: Goal<'_>,
+        allow_downgrade: bool,
+        ahead: Ahead,
+    ) -> Result<Self, UpgradeError> {
         let (inventory, unfinished, _) =
             futures::try_join!(Inventory::read(cluster), mark::unfinished(cluster), cluster.kinds())?;
         let providers = inventory.providers;
@@ -84,25 +104,30 @@ impl Upgrade {
         }
         // Asked for once, while releases are read.
         let site = OnceCell::new();
-        let site = async || site.get_or_try_init(|| Site::survey(cluster)).await;
+        let site = async || site.get_or_try_init(|| Site::survey(cluster, &providers)).await;
         let stay = providers.iter().filter(|it| !targets.iter().any(|target| target.provider == **it));
         let tried = targets.iter().map(async |it| {
             let provider = &it.provider;
             let failed = |error| UpgradeError::release(provider, error);
-            let fetched = releases.fetch(provider.kind, &provider.name, Some(&it.version)).await;
+            let fetched = ahead.fetch(releases, provider, &it.version).await;
             let (fetched, site) = (fetched.map_err(failed)?, site().await?);
             let release = releases.render(fetched, &wanted(it, &site.roles)).map_err(failed)?;
-            let trials = dry_run::try_over(cluster, release.components.objects(), &site.definitions).await?;
+            let trials = dry_run::try_over(cluster, release.components.objects(), &site.known).await?;
             Ok::<_, UpgradeError>((release, trials))
         });
-        let (installed, manifest, tried, others, core_before) = futures::try_join!(
-            async { Ok(components(cluster, &site().await?.definitions).await?) },
-            async { Ok(certificates::fetch(releases).await) },
+        let ((installed, manifest), images, tried, others, core_before) = futures::try_join!(
+            async {
+                let installed = components(cluster, &site().await?.known.definitions).await?;
+                // Releases are read before it: the server is waiting to try them.
+                Ok((installed, certificates::fetch(releases).await))
+            },
+            async { Ok(cert_manager::images_in_use(cluster).await?) },
             try_join_all(tried),
             async { Ok(join_all(stay.map(|it| speaker(releases, it))).await) },
             contract_before(cluster, releases, core),
         )?;
-        let cert_manager = certificates(cluster, manifest, Some(&installed), &mut warnings).await?;
+        let known = Some((installed.as_slice(), images.as_slice()));
+        let cert_manager = certificates(cluster, manifest, known, &mut warnings).await?;
         warnings.extend(untold(&others, &warnings));
         let (prepared, trials): (Vec<_>, Vec<_>) = tried.into_iter().unzip();
         check_contracts(&targets, &prepared, &others, core, core_before.as_deref())?;
@@ -172,17 +197,19 @@ impl Upgrade {
 struct Site {
     /// The cluster-wide roles and bindings that were installed.
     roles: Vec<Component>,
-    /// The kinds that providers define.
-    definitions: Definitions,
+    /// The kinds that providers define, and the namespaces that they are in.
+    known: Known,
 }
 
 impl Site {
-    async fn survey(cluster: &ManagementCluster) -> Result<Self, ServerError> {
+    async fn survey(cluster: &ManagementCluster, providers: &[Installed]) -> Result<Self, ServerError> {
         let (roles, definitions) = futures::try_join!(
             sweep::sweep_kinds(cluster, label::CLUSTERCTL, is_role),
             definitions(cluster),
         )?;
-        Ok(Self { roles, definitions })
+        // The inventory's entries are in them.
+        let namespaces = providers.iter().map(|it| it.namespace.clone()).collect();
+        Ok(Self { roles, known: Known { definitions, namespaces } })
     }
 }
 
@@ -227,10 +254,10 @@ fn is_uncounted(kind: &Kind) -> bool {
 async fn certificates(
     cluster: &ManagementCluster,
     manifest: certificates::Fetched,
-    installed: Option<&[Component]>,
+    known: Option<(&[Component], &[String])>,
     warnings: &mut Vec<Warning>,
 ) -> Result<Option<CertManagerUpgrade>, UpgradeError> {
-    let (plan, warning) = certificates::plan(cluster, manifest, installed).await?;
+    let (plan, warning) = certificates::plan(cluster, manifest, known).await?;
     warnings.extend(warning);
     match plan {
         CertManagerPlan::Upgrade(step) => Ok(Some(CertManagerUpgrade::decide(cluster, step).await?)),

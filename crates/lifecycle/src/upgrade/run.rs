@@ -1,5 +1,5 @@
-//! An upgrade that is carried out: all controllers are stopped, then core is replaced, then all other providers at the
-//! same time.
+//! An upgrade that is carried out: all controllers are stopped, then the definitions of all providers are replaced at the
+//! same time, then what else belongs to core, then what else belongs to all others.
 
 use std::time::Duration;
 
@@ -44,7 +44,14 @@ pub enum Event<'a> {
     },
     /// The controllers of a provider are being stopped.
     Stopping(&'a Step),
-    /// Its objects are being replaced.
+    /// Its definitions are being replaced.
+    Defining {
+        /// Of which provider.
+        step: &'a Step,
+        /// How many.
+        count: usize,
+    },
+    /// Its other objects are being replaced.
     Replacing(&'a Step),
     /// One of its objects is.
     Applied(apply::Event<'a>),
@@ -86,6 +93,8 @@ pub struct Failed {
 pub struct Stopped {
     /// Its label.
     pub label: String,
+    /// Whether its definitions may be the new ones already.
+    pub is_defined: bool,
     /// Why its controllers could not be started again, if so.
     pub not_started: Option<UpgradeError>,
     /// Why it is still marked as being upgraded though nothing of it is replaced, if so.
@@ -104,8 +113,9 @@ struct Course<'a> {
 }
 
 impl Upgrade {
-    /// Stops all controllers, since they take their time to end, then upgrades core, and then all others. Where that
-    /// fails, the controllers that were stopped run again.
+    /// Stops all controllers, since they take their time to end, replaces all definitions, since a server takes its time
+    /// with each and makes them known meanwhile, then upgrades core, and then all others. Where that fails, the
+    /// controllers that were stopped run again.
     pub async fn carry_out(&self, cluster: &ManagementCluster, tell: Tell<'_>) -> Result<(), Failed> {
         if let Err(error) = self.before(cluster, tell).await {
             // A run before this one may have stopped some.
@@ -117,6 +127,11 @@ impl Upgrade {
         if !failed.is_empty() {
             let course = Course { failed, waiting, ..Course::default() };
             return course.end(cluster, tell, false).await;
+        }
+        let (waiting, failed) = each(waiting, |it| it.define(cluster, tell)).await;
+        if !failed.is_empty() {
+            let course = Course { failed, waiting, ..Course::default() };
+            return course.end(cluster, tell, true).await;
         }
         let (core, others) = waiting.into_iter().partition(|it| it.from.kind == ProviderType::Core);
         let (replaced, failed) = each(core, |it| it.replace(cluster, tell)).await;
@@ -188,12 +203,14 @@ where
 
 impl Course<'_> {
     /// Has the controllers of all run again that do not have their new version.
-    async fn end(self, cluster: &ManagementCluster, tell: Tell<'_>, are_touched: bool) -> Result<(), Failed> {
+    async fn end(self, cluster: &ManagementCluster, tell: Tell<'_>, are_defined: bool) -> Result<(), Failed> {
         let failed = self
             .failed
             .into_iter()
-            .map(async |(step, error)| (error, step.restore(cluster, tell, are_touched).await));
-        let waiting = self.waiting.into_iter().map(|it| it.restore(cluster, tell, false));
+            .map(async |(step, error)| (error, step.restore(cluster, tell, are_defined).await));
+        // Who has no new definitions is as before.
+        let is_defined = |it: &Step| are_defined && !apply::definitions(&it.to_write()).is_empty();
+        let waiting = self.waiting.into_iter().map(|it| it.restore(cluster, tell, is_defined(it)));
         let (failed, waiting) = futures::join!(join_all(failed), join_all(waiting));
         let mut failed = failed.into_iter();
         let Some((error, stopped)) = failed.next() else { return Ok(()) };
@@ -210,13 +227,28 @@ impl Step {
         scale::stop(cluster, &self.label()).await
     }
 
+    async fn define(&self, cluster: &ManagementCluster, tell: Tell<'_>) -> Result<(), UpgradeError> {
+        let written = self.to_write();
+        let definitions = apply::definitions(&written);
+        if !definitions.is_empty() {
+            tell(Event::Defining { step: self, count: definitions.len() });
+            let told = |event: apply::Event<'_>| tell(Event::Applied(event));
+            apply::write(cluster, cluster.kinds().await?, &definitions, &told).await?;
+        }
+        Ok(())
+    }
+
+    /// Replaces everything but the definitions.
     async fn replace(&self, cluster: &ManagementCluster, tell: Tell<'_>) -> Result<(), UpgradeError> {
         tell(Event::Replacing(self));
         let told = |event: apply::Event<'_>| tell(Event::Applied(event));
         let mut kinds = cluster.kinds().await?.clone();
         kinds.learn_all(self.to.components.objects());
+        let is_definition = |it: &&Value| apply::Wave::of(it) == apply::Wave::Definitions;
+        let (definitions, others): (Vec<_>, Vec<_>) = self.to_write().into_iter().partition(is_definition);
+        served::wait(cluster, apply::used(&definitions, &others)).await?;
         let is_made_anew = |it: &&Value| self.replaced.contains(&ObjectRef::of(it));
-        let (mut anew, changed): (Vec<_>, Vec<_>) = self.to_write().into_iter().partition(is_made_anew);
+        let (mut anew, changed): (Vec<_>, Vec<_>) = others.into_iter().partition(is_made_anew);
         apply::write(cluster, &kinds, &changed, &told).await?;
         // Nothing is away for longer than it must be.
         anew.sort_by_key(|it| apply::Wave::of(it));
@@ -255,7 +287,7 @@ impl Step {
         } else {
             inventory::record(cluster, &self.from).await.err().map(UpgradeError::from)
         };
-        Stopped { label: self.label(), not_started: started.err(), not_unmarked }
+        Stopped { label: self.label(), is_defined: is_touched, not_started: started.err(), not_unmarked }
     }
 
     async fn start_again(&self, cluster: &ManagementCluster) -> Result<bool, UpgradeError> {

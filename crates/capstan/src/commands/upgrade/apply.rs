@@ -120,6 +120,9 @@ fn tell_progress(event: &Event<'_>, printer: Printer) {
             ));
         }
         Event::Stopping(step) => printer.step(&format!("{}: stopping {}", step.label(), step.from.version)),
+        Event::Defining { step, count } => {
+            printer.step(&format!("{}: replacing {count} definitions", step.label()));
+        }
         Event::Replacing(step) => printer.step(&format!("{}: installing {}", step.label(), step.to.version)),
         Event::Applied(apply::Event::Retrying { reason, .. }) => {
             printer.warn(&format!("{reason}; trying again"));
@@ -175,9 +178,11 @@ fn stopped(failure: Failed, session: &Session) -> CommandError {
 
 /// What became of a provider, whether its own upgrade was begun or not.
 fn state(stopped: &Stopped, is_begun: bool) -> String {
-    let Stopped { label, not_started, not_unmarked } = stopped;
+    let Stopped { label, is_defined, not_started, not_unmarked } = stopped;
     let (what, controllers) = if is_begun {
         (format!("the upgrade of {label} stopped"), "were started again")
+    } else if *is_defined {
+        (format!("of {label} only the definitions were replaced"), "are as they were")
     } else {
         (format!("the upgrade did not come to {label}"), "are as they were")
     };
