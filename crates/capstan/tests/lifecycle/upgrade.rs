@@ -130,6 +130,15 @@ impl Estate {
         api.patch(&metadata.name.unwrap(), &params, &patch).await.unwrap();
     }
 
+    /// Providers have the next version, and nothing tells of the way there.
+    async fn assert_upgraded(&self, labels: &[&str]) {
+        let versions = self.versions().await;
+        for label in labels {
+            assert_eq!(versions[*label], "v1.1.0", "{label}");
+        }
+        assert_no_traces(&self.labelled().await);
+    }
+
     /// Makes sure that a run has stopped no controller and left no trace.
     async fn assert_untouched(&self, before: &BTreeMap<String, Value>) {
         assert_same(&self.labelled().await, before);
@@ -679,11 +688,7 @@ async fn where_core_fails_nobody_else_is_replaced_and_all_controllers_run_again(
     estate.allow().await;
     let told = estate.run(&command);
     assert_eq!(told.code, Some(0), "{}", told.err);
-    let versions = estate.versions().await;
-    for label in [CORE, "bootstrap-kubeadm", ACME] {
-        assert_eq!(versions[label], "v1.1.0", "{label}");
-    }
-    assert_no_traces(&estate.labelled().await);
+    estate.assert_upgraded(&[CORE, "bootstrap-kubeadm", ACME]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -721,11 +726,7 @@ async fn where_a_definition_cannot_be_replaced_it_is_told_whose_are_new_and_all_
     estate.allow().await;
     let told = estate.run(&command);
     assert_eq!(told.code, Some(0), "{}", told.err);
-    let versions = estate.versions().await;
-    for label in [CORE, "bootstrap-kubeadm", ACME] {
-        assert_eq!(versions[label], "v1.1.0", "{label}");
-    }
-    assert_no_traces(&estate.labelled().await);
+    estate.assert_upgraded(&[CORE, "bootstrap-kubeadm", ACME]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

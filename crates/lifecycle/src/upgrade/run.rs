@@ -45,12 +45,7 @@ pub enum Event<'a> {
     /// The controllers of a provider are being stopped.
     Stopping(&'a Step),
     /// Its definitions are being replaced.
-    Defining {
-        /// Of which provider.
-        step: &'a Step,
-        /// How many.
-        count: usize,
-    },
+    Defining(&'a Step),
     /// Its other objects are being replaced.
     Replacing(&'a Step),
     /// One of its objects is.
@@ -227,11 +222,12 @@ impl Step {
         scale::stop(cluster, &self.label()).await
     }
 
+    /// Replaces the definitions.
     async fn define(&self, cluster: &ManagementCluster, tell: Tell<'_>) -> Result<(), UpgradeError> {
         let written = self.to_write();
         let definitions = apply::definitions(&written);
         if !definitions.is_empty() {
-            tell(Event::Defining { step: self, count: definitions.len() });
+            tell(Event::Defining(self));
             let told = |event: apply::Event<'_>| tell(Event::Applied(event));
             apply::write(cluster, cluster.kinds().await?, &definitions, &told).await?;
         }

@@ -120,9 +120,7 @@ fn tell_progress(event: &Event<'_>, printer: Printer) {
             ));
         }
         Event::Stopping(step) => printer.step(&format!("{}: stopping {}", step.label(), step.from.version)),
-        Event::Defining { step, count } => {
-            printer.step(&format!("{}: replacing {count} definitions", step.label()));
-        }
+        Event::Defining(step) => printer.step(&format!("{}: replacing its definitions", step.label())),
         Event::Replacing(step) => printer.step(&format!("{}: installing {}", step.label(), step.to.version)),
         Event::Applied(apply::Event::Retrying { reason, .. }) => {
             printer.warn(&format!("{reason}; trying again"));
