@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context, ensure};
 use capstan_api::names::label;
-use capstan_lifecycle::{
+use capstan_management::{
     ManagementCluster,
     apply::apply,
     dry_run::{Known, try_over},

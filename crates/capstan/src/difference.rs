@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use anstyle::{AnsiColor, Style};
-use capstan_lifecycle::{
-    ObjectRef,
-    diff::{Action, DefinitionChange, Line, LostChange, Preview, ProviderPreview, Sign, Summary},
+use capstan_lifecycle::diff::{
+    Action, DefinitionChange, Line, LostChange, Preview, ProviderPreview, Sign, Summary,
 };
+use capstan_management::ObjectRef;
 use capstan_manifest::yaml;
 use serde_json::{Value, json};
 
@@ -325,7 +325,9 @@ notes
         let mut preview = sample();
         assert!(refused(&preview).is_none());
         let reason = "spec.x: Required value".to_owned();
-        preview.refusals.push(capstan_lifecycle::dry_run::Refusal { object: object("Service", "s"), reason });
+        preview
+            .refusals
+            .push(capstan_management::dry_run::Refusal { object: object("Service", "s"), reason });
         let error = refused(&preview).unwrap();
         assert_eq!(error.causes, ["Service acme-system/s: spec.x: Required value"]);
         assert!(text(&preview, false).contains("Service acme-system/s: spec.x: Required value"));

@@ -2,7 +2,8 @@
 
 use std::error::Error;
 
-use capstan_lifecycle::{ServerError, apply::ApplyError, clusters::ClusterError};
+use capstan_inspect::clusters::ClusterError;
+use capstan_management::{ServerError, apply::ApplyError};
 use capstan_repository::{ConfigError, FetchError, InvalidProviderArgument, MetadataError, RepositoryError};
 
 /// What was being done, why it failed, and what to do.

@@ -1,7 +1,7 @@
 //! A management cluster that is only looked at.
 
 use capstan_api::names::CORE_GROUP;
-use capstan_lifecycle::{
+use capstan_management::{
     ManagementCluster, ServerError,
     inventory::{Installed, Inventory},
 };

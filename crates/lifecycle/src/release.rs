@@ -11,7 +11,7 @@ use capstan_repository::{
     Skipped, remote::Http,
 };
 
-use crate::inventory::Installed;
+use capstan_management::inventory::Installed;
 
 /// Where releases come from.
 #[derive(Clone, Copy)]

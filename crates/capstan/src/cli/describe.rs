@@ -1,6 +1,6 @@
 //! Flags of `describe`.
 
-use capstan_lifecycle::describe::{Options, ShowConditions, Style};
+use capstan_inspect::describe::{Options, ShowConditions, Style};
 use clap::{ArgAction, Args, Subcommand};
 use clap_complete::ArgValueCompleter;
 

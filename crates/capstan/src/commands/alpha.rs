@@ -1,6 +1,6 @@
 //! `capstan alpha`.
 
-use capstan_lifecycle::rollout::{self, Action, Resource};
+use capstan_inspect::rollout::{self, Action, Resource};
 use k8s_openapi::jiff::Timestamp;
 
 use crate::{

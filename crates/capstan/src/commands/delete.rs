@@ -6,10 +6,10 @@ use std::{
 };
 
 use capstan_lifecycle::{
-    ManagementCluster,
     delete::{self, Asked, DeleteError, Event, Kept, Options, Plan, Selection, Target, WhyKept},
     diff::{self, Handling, Intent},
 };
+use capstan_management::ManagementCluster;
 use capstan_repository::ProviderArgument;
 
 use crate::{

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use anstream::ColorChoice;
-use capstan_lifecycle::{
-    ManagementCluster,
+use capstan_inspect::{
     clusters::ClusterError,
     describe::{self, Colours, Node, Options, Reading, Watched},
 };
+use capstan_management::ManagementCluster;
 use capstan_runtime::shell::stop_on_signal;
 use futures::StreamExt;
 use k8s_openapi::jiff::Timestamp;

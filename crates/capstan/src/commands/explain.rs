@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use capstan_lifecycle::{
+use capstan_inspect::{
     clusters::age,
     explain::{self, Explanation, Finding, Purpose},
 };

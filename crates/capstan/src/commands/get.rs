@@ -1,6 +1,6 @@
 //! `capstan get`.
 
-use capstan_lifecycle::{
+use capstan_inspect::{
     clusters::{self, Glance, Replicas},
     kubeconfig,
 };

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use capstan_lifecycle::{
-    ManagementCluster,
     install::{
         Plan,
         wait::{self, Late, WaitError},
     },
     release::Prepared,
 };
+use capstan_management::ManagementCluster;
 
 use crate::{error::CommandError, printer::Printer, progress::Progress};
 

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, env, fs, path::PathBuf, sync::Arc, time::Duration};
 
 use capstan_api::names::label::{CLUSTERCTL as LABEL, PROVIDER};
-use capstan_lifecycle::{ManagementCluster, sweep};
+use capstan_management::{ManagementCluster, sweep};
 use capstan_testkit::{
     Plane,
     wait::{self, LIMIT},

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, env, fs, path::PathBuf, process::Output, time::Duration};
 
-use capstan_lifecycle::ManagementCluster;
+use capstan_management::ManagementCluster;
 use capstan_testkit::Plane;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,

@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use capstan_lifecycle::{Kind, ManagementCluster};
+use capstan_management::{Kind, ManagementCluster};
 use capstan_testkit::Plane;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,

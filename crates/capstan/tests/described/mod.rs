@@ -1,13 +1,13 @@
 //! Clusters in the states of `describe`'s golden trees, on a real server.
 
 #[allow(dead_code, reason = "not everybody needs all of it")]
-#[path = "../../../lifecycle/tests/describe/objects.rs"]
+#[path = "../../../inspect/tests/describe/objects.rs"]
 pub(crate) mod objects;
 #[allow(dead_code, reason = "not everybody needs all of it")]
-#[path = "../../../lifecycle/tests/describe/server.rs"]
+#[path = "../../../inspect/tests/describe/server.rs"]
 pub(crate) mod server;
 #[allow(dead_code, reason = "not everybody needs all of it")]
-#[path = "../../../lifecycle/tests/describe/states.rs"]
+#[path = "../../../inspect/tests/describe/states.rs"]
 pub(crate) mod states;
 
 use std::collections::BTreeMap;

@@ -6,9 +6,9 @@ use std::{
 };
 
 use capstan_api::provider::ProviderType;
-use capstan_lifecycle::{
+use capstan_lifecycle::delete::{self, DeleteError, Selection};
+use capstan_management::{
     apply,
-    delete::{self, DeleteError, Selection},
     inventory::{self, Installed},
 };
 use capstan_manifest::{

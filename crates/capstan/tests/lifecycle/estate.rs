@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use capstan_lifecycle::ManagementCluster;
+use capstan_management::ManagementCluster;
 use capstan_testkit::Plane;
 use kube::{Client, ResourceExt, api::DynamicObject};
 use serde_json::{Value, json};

@@ -3,10 +3,8 @@
 use std::{collections::BTreeMap, process::Stdio};
 
 use capstan_api::provider::ProviderType;
-use capstan_lifecycle::{
-    cert_manager::{self, Manifest, Plan},
-    inventory::{self, Inventory},
-};
+use capstan_lifecycle::cert_manager::{self, Manifest, Plan};
+use capstan_management::inventory::{self, Inventory};
 use capstan_manifest::images::Overrides;
 use capstan_testkit::{
     gate::{Gate, Passed},

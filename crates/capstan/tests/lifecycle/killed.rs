@@ -133,7 +133,7 @@ impl Estate {
     /// Takes everything away that commands have installed.
     async fn wipe(&self) {
         let cluster = self.cluster();
-        let found = capstan_lifecycle::sweep::sweep(&cluster, LABEL).await.unwrap();
+        let found = capstan_management::sweep::sweep(&cluster, LABEL).await.unwrap();
         for component in found.iter().filter(|it| it.id.kind != "Namespace") {
             let api = cluster.objects(&component.kind, component.id.namespace.as_deref());
             // What is in a kind goes with it.

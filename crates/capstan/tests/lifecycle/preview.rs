@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use capstan_lifecycle::{
-    diff::{self, Action, Handling, Intent, Preview},
+use capstan_lifecycle::diff::{self, Action, Handling, Intent, Preview};
+use capstan_management::{
     dry_run::{self, Definitions, Detail, Known, Outcome},
     sweep,
 };

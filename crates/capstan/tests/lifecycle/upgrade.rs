@@ -3,9 +3,9 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use capstan_api::provider::ProviderType;
-use capstan_lifecycle::{
+use capstan_lifecycle::cert_manager::Manifest;
+use capstan_management::{
     apply,
-    cert_manager::Manifest,
     inventory::{self, Installed},
 };
 use capstan_manifest::images::Overrides;

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use capstan_lifecycle::describe::{build, to_value};
+use capstan_inspect::describe::{build, to_value};
 use capstan_runtime::install::install_crds;
 use capstan_testkit::{Plane, Story, gate::Gate, generic, terminal::Terminal};
 use futures::{StreamExt, stream};

@@ -19,10 +19,10 @@ pub(crate) use plan::{images_in_use, plan_among};
 pub(crate) use upgrade::leftovers;
 pub use upgrade::upgrade;
 
-use crate::{
+use crate::release::{ReleaseError, Releases};
+use capstan_management::{
     Kind, ManagementCluster, ObjectRef, ServerError,
     apply::{self, ApplyError},
-    release::{ReleaseError, Releases},
     sweep,
 };
 

@@ -8,7 +8,7 @@ use semver::{BuildMetadata, Version};
 use serde_json::Value;
 
 use super::{GROUP, Manifest, VERSION_ANNOTATION, manifest::images};
-use crate::{
+use capstan_management::{
     Kind, Kinds, ManagementCluster, ObjectRef, ServerError,
     sweep::{self, Component},
 };

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::{CertManagerError, GROUP};
-use crate::{Kind, ManagementCluster, ServerError, apply};
+use capstan_management::{Kind, ManagementCluster, ServerError, apply};
 
 /// A namespace that every cluster has.
 const NAMESPACE: &str = "default";

@@ -9,7 +9,7 @@ use super::{
     plan::{Identity, components},
     probe,
 };
-use crate::{ManagementCluster, ObjectRef, ServerError, adoption, apply, sweep::Component};
+use capstan_management::{ManagementCluster, ObjectRef, ServerError, adoption, apply, sweep::Component};
 
 const AT_ONCE: usize = 16;
 

@@ -6,7 +6,7 @@ use capstan_api::names::label;
 use kube::core::ObjectMeta;
 
 use super::{DeleteError, Selection};
-use crate::{
+use capstan_management::{
     inventory::{Installed, Inventory},
     sweep::Component,
 };

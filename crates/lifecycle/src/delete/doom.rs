@@ -8,7 +8,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::{Value, json};
 
 use super::{Options, Target, choice::Chosen};
-use crate::{
+use capstan_management::{
     Kinds, ManagementCluster, ObjectRef, ServerError,
     apply::Wave,
     inventory::{Installed, Inventory},
@@ -248,7 +248,7 @@ pub(crate) mod tests {
     use kube::core::{GroupVersionKind, ObjectMeta};
 
     use super::*;
-    use crate::Kind;
+    use capstan_management::Kind;
 
     pub(crate) fn component(
         api_version: &str,
@@ -310,7 +310,7 @@ pub(crate) mod tests {
         let chosen = [Chosen { label: LABEL.to_owned(), entries: vec![entry.clone()] }];
         let inventory = Inventory { providers: [&[entry], others].concat(), strange: Vec::new() };
         let mut kinds = Kinds::default();
-        kinds.learn(&crate::inventory::definition());
+        kinds.learn(&capstan_management::inventory::definition());
         kinds.learn(&json!({"spec": {"group": "example.com", "scope": "Namespaced",
             "names": {"kind": "Acme", "plural": "acmes"},
             "versions": [{"name": "v1", "served": true, "storage": true}]}}));

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use super::{DeleteError, Doomed, Plan, Stage, usage};
-use crate::{ManagementCluster, ObjectRef, error, sweep::Component};
+use capstan_management::{ManagementCluster, ObjectRef, error, sweep::Component};
 
 /// How many requests are under way at a time.
 const AT_ONCE: usize = 16;

@@ -17,7 +17,7 @@ pub use self::{
     execute::{Event, Tell},
     usage::Usage,
 };
-use crate::{
+use capstan_management::{
     ManagementCluster, ObjectRef, ServerError,
     inventory::{Installed, Inventory},
     sweep::Component,

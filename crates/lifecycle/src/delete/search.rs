@@ -5,7 +5,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use kube::core::ObjectMeta;
 
 use super::{Selection, choice};
-use crate::{
+use capstan_management::{
     Kind, Kinds, ManagementCluster, ServerError, error,
     sweep::{Component, component, sweep_kinds},
 };

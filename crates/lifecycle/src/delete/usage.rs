@@ -10,7 +10,7 @@ use super::{
     Selection, choice,
     search::{Reading, look},
 };
-use crate::{Kind, Kinds, ManagementCluster, ServerError, sweep::Component};
+use capstan_management::{Kind, Kinds, ManagementCluster, ServerError, sweep::Component};
 
 const AT_ONCE: usize = 16;
 /// How many objects of a kind are named.

@@ -19,7 +19,7 @@ pub use self::{
     lines::{Line, Sign},
     summary::{Action, ArgumentChange, DefinitionChange, ImageChange, LostChange, RoleChange, Summary},
 };
-use crate::{
+use capstan_management::{
     Kind, ManagementCluster, ObjectRef, ServerError,
     dry_run::{self, Detail, Outcome, Refusal},
     sweep::Component,
@@ -179,7 +179,7 @@ pub async fn preview(cluster: &ManagementCluster, intents: &[Intent<'_>]) -> Res
 
 /// What a wanted object will be like.
 fn foresee(wanted: &Value, live: Option<&Value>, stored: Option<Value>, handling: Handling) -> Value {
-    use crate::apply::Wave;
+    use capstan_management::apply::Wave;
     let Some(live) = live else {
         // What its author wrote is easier to read than what a server makes of it.
         return wanted.clone();

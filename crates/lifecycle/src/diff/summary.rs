@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{Change, comparable::is_secret, ownership, rbac};
-use crate::ObjectRef;
+use capstan_management::ObjectRef;
 
 /// What matters of a change.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

@@ -15,9 +15,12 @@ use super::{
     validate::{self, Core, Definitions},
 };
 use crate::{
-    Kind, Kinds, ManagementCluster, ServerError, cert_manager,
-    inventory::{self, Installed, Inventory},
+    cert_manager,
     release::{Prepared, ReleaseError, Releases},
+};
+use capstan_management::{
+    Kind, Kinds, ManagementCluster, ServerError,
+    inventory::{self, Installed, Inventory},
     server_version::{MINIMUM, ServerVersion},
 };
 

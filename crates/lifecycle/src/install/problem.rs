@@ -2,7 +2,8 @@
 
 use capstan_api::contract::ContractVersion;
 
-use crate::{ObjectRef, dry_run::Refusal, inventory::Installed, release::ReleaseError};
+use crate::release::ReleaseError;
+use capstan_management::{ObjectRef, dry_run::Refusal, inventory::Installed};
 
 /// Keeps a definition from being checked for its name.
 pub const SKIP_NAME_CHECK: &str = "clusterctl.cluster.x-k8s.io/skip-crd-name-preflight-check";

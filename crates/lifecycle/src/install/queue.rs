@@ -3,10 +3,8 @@
 use capstan_api::{names::CORE_PROVIDER, provider::ProviderType};
 use capstan_repository::{InvalidProviderArgument, ProviderArgument};
 
-use crate::{
-    inventory::{Installed, Inventory},
-    release::Wanted,
-};
+use crate::release::Wanted;
+use capstan_management::inventory::{Installed, Inventory};
 
 /// Stands for no provider of a type.
 pub const NONE: &str = "-";

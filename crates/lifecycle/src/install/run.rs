@@ -11,11 +11,13 @@ use serde_json::Value;
 
 use super::Plan;
 use crate::{
+    cert_manager::{self, CertManagerError},
+    release::Prepared,
+};
+use capstan_management::{
     ManagementCluster, ObjectRef, ServerError,
     apply::{self, ApplyError, Wave},
-    cert_manager::{self, CertManagerError},
     inventory::{self, Installed},
-    release::Prepared,
     served,
 };
 

@@ -6,9 +6,9 @@ use capstan_api::names::CERT_MANAGER;
 use serde_json::Value;
 
 use super::{Plan, Problem};
-use crate::{
+use crate::diff::{self, Handling, Intent, Preview};
+use capstan_management::{
     ManagementCluster, ObjectRef, ServerError,
-    diff::{self, Handling, Intent, Preview},
     dry_run::{self, Detail, Outcome, Refusal},
 };
 

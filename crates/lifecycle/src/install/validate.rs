@@ -11,11 +11,11 @@ use serde_json::Value;
 
 use super::Problem;
 use super::problem::SKIP_NAME_CHECK;
-use crate::{
+use crate::release::Prepared;
+use capstan_management::{
     Kinds, ObjectRef,
     apply::Wave,
     inventory::{Installed, Inventory},
-    release::Prepared,
 };
 
 /// The definitions of a server: by name, the labels.

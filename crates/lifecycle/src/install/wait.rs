@@ -9,12 +9,11 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use super::Plan;
-use crate::{
+use crate::release::Prepared;
+use capstan_management::{
     Kind, ManagementCluster, ServerError,
     apply::{self, ApplyError},
-    error,
-    release::Prepared,
-    served, sweep,
+    error, served, sweep,
 };
 
 /// The container by which a manager is known.

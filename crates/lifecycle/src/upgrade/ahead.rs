@@ -7,10 +7,8 @@ use futures::future::join_all;
 use tokio::sync::oneshot::{self, Receiver};
 
 use super::Goal;
-use crate::{
-    inventory::Installed,
-    release::{Fetched, ReleaseError, Releases},
-};
+use crate::release::{Fetched, ReleaseError, Releases};
+use capstan_management::inventory::Installed;
 
 /// The part that a provider plays, its name, and its version.
 type Key = (ProviderType, String, String);

@@ -6,10 +6,12 @@ use capstan_api::names::CERT_MANAGER;
 
 use super::{Migration, UpgradeError, Warning, step::refusal, storage};
 use crate::{
-    ManagementCluster, ServerError,
     cert_manager::{self, Manifest, Plan},
-    dry_run::{self, Detail},
     release::{ReleaseError, Releases},
+};
+use capstan_management::{
+    ManagementCluster, ServerError,
+    dry_run::{self, Detail},
     sweep::Component,
 };
 

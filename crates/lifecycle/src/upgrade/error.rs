@@ -2,10 +2,8 @@
 
 use capstan_api::provider::ProviderType;
 
-use crate::{
-    ObjectRef, ServerError, apply::ApplyError, cert_manager::CertManagerError, inventory::Installed,
-    release::ReleaseError,
-};
+use crate::{cert_manager::CertManagerError, release::ReleaseError};
+use capstan_management::{ObjectRef, ServerError, apply::ApplyError, inventory::Installed};
 
 /// An upgrade that cannot be planned, prepared or carried out.
 #[derive(Debug, thiserror::Error)]

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use crate::{
+use capstan_management::{
     ManagementCluster, ServerError,
     inventory::{self, Installed},
 };

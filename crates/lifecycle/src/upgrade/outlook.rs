@@ -5,10 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use capstan_repository::{Metadata, Repository, RepositoryError, Series, Version};
 use futures::future::join_all;
 
-use crate::{
-    inventory::Installed,
-    release::{ReleaseError, Releases},
-};
+use crate::release::{ReleaseError, Releases};
+use capstan_management::inventory::Installed;
 
 /// After this many releases that are no use, older ones are not tried any more.
 const MOST_FAILURES: usize = 10;

@@ -11,10 +11,10 @@ use super::{
     outlook::{Outlook, Prospect, look},
     rules,
 };
-use crate::{
+use crate::release::Releases;
+use capstan_management::{
     ManagementCluster, ServerError,
     inventory::{Installed, Inventory},
-    release::Releases,
 };
 
 /// What can be upgraded.

@@ -23,11 +23,14 @@ use super::{
     step::{Step, Surroundings, decide},
 };
 use crate::{
-    Kind, ManagementCluster, ObjectRef, ServerError, cert_manager,
+    cert_manager,
     diff::{self, Handling, Intent, Preview},
+    release::{Prepared, ReleaseError, Releases, Wanted},
+};
+use capstan_management::{
+    Kind, ManagementCluster, ObjectRef, ServerError,
     dry_run::{self, Definitions, Known},
     inventory::{Installed, Inventory},
-    release::{Prepared, ReleaseError, Releases, Wanted},
     sweep::{self, Component},
 };
 

@@ -7,7 +7,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use kube::api::ListParams;
 use serde_json::Value;
 
-use crate::{Kind, ManagementCluster, ObjectRef, ServerError, error, sweep::Component};
+use capstan_management::{Kind, ManagementCluster, ObjectRef, ServerError, error, sweep::Component};
 
 /// How many requests are under way at a time.
 const AT_ONCE: usize = 16;

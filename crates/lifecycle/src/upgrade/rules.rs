@@ -6,7 +6,7 @@ use capstan_api::{contract::ContractVersion, provider::ProviderType};
 use capstan_repository::{NotAVersion, Version};
 
 use super::{UpgradeError, contracts::compatible_with, prepare::Asked};
-use crate::inventory::Installed;
+use capstan_management::inventory::Installed;
 
 /// How many minor versions core and kubeadm can go on at once.
 pub(super) const MOST_MINORS: u64 = 3;

@@ -12,8 +12,9 @@ use tokio::time::{Instant, sleep};
 use super::{
     CertManagerStep, CertManagerUpgrade, Migration, Step, Upgrade, UpgradeError, mark, prune, scale,
 };
-use crate::{
-    ManagementCluster, ObjectRef, adoption, apply, cert_manager, error, inventory, served, sweep::Component,
+use crate::cert_manager;
+use capstan_management::{
+    ManagementCluster, ObjectRef, adoption, apply, error, inventory, served, sweep::Component,
 };
 
 /// How long an object may take to go that has to be made anew.

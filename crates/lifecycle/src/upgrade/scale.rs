@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::UpgradeError;
-use crate::{Kind, ManagementCluster, ObjectRef, ServerError, error, sweep};
+use capstan_management::{Kind, ManagementCluster, ObjectRef, ServerError, error, sweep};
 
 /// The annotation with the number of replicas before an upgrade.
 const REPLICAS: &str = "capstan.dev/replicas-before-upgrade";

@@ -11,11 +11,11 @@ use super::{
     rules::Target,
     storage::{self, Migration},
 };
-use crate::{
+use crate::release::Prepared;
+use capstan_management::{
     ManagementCluster, ObjectRef, adoption,
     dry_run::{Outcome, Trial},
     inventory::Installed,
-    release::Prepared,
     sweep::Component,
 };
 
@@ -162,7 +162,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{Kind, dry_run::Refusal};
+    use capstan_management::{Kind, dry_run::Refusal};
 
     fn refused(kind: &str, reason: &str) -> Trial {
         let object = ObjectRef {

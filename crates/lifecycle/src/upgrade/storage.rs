@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::{UpgradeError, prune::is_definition};
-use crate::{
+use capstan_management::{
     Kind, ManagementCluster, ObjectRef, ServerError,
     dry_run::{self, Detail, Outcome, Trial},
     error,

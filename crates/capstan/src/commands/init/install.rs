@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use capstan_lifecycle::{
-    ManagementCluster,
     cert_manager::Action,
     install::{self, Event, InstallError, Plan, Problem, queue::Request},
 };
+use capstan_management::ManagementCluster;
 
 use crate::{
     cli::{

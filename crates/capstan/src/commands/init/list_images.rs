@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use capstan_api::provider::ProviderType;
-use capstan_lifecycle::{install::queue::NONE, inventory::Installed};
+use capstan_lifecycle::install::queue::NONE;
+use capstan_management::inventory::Installed;
 use capstan_manifest::{components, text};
 use serde_json::json;
 

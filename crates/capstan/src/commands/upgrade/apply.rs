@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use capstan_api::provider::ProviderType;
 use capstan_lifecycle::{
-    ObjectRef, apply,
     release::Oddity,
     upgrade::{self, Asked, Event, Failed, Goal, Step, Stopped, UpgradeError},
 };
+use capstan_management::{ObjectRef, apply};
 use capstan_repository::ProviderArgument;
 
 use super::{failed, tell_unfinished, tell_warnings};

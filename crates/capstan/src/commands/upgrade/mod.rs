@@ -3,10 +3,8 @@
 mod apply;
 mod plan;
 
-use capstan_lifecycle::{
-    ManagementCluster,
-    upgrade::{self, Unfinished, UpgradeError, Warning},
-};
+use capstan_lifecycle::upgrade::{self, Unfinished, UpgradeError, Warning};
+use capstan_management::ManagementCluster;
 
 use crate::{
     cli::{

@@ -1,0 +1,387 @@
+//! Clusters: found by name, and listed with what their users ask for first.
+
+mod error;
+
+use std::collections::BTreeSet;
+
+use capstan_api::{
+    conditions,
+    names::{CORE_GROUP, label},
+};
+use futures::future::{try_join, try_join_all};
+use jiff::Timestamp;
+use kube::api::DynamicObject;
+use serde::Serialize;
+use serde_json::Value;
+
+pub use error::ClusterError;
+
+use capstan_management::{Kind, Kinds, ManagementCluster, ServerError};
+
+/// The Cluster of that name.
+pub async fn find(cluster: &ManagementCluster, namespace: &str, name: &str) -> Result<Value, ClusterError> {
+    let kind = cluster_kind(cluster).await?;
+    match cluster.objects(kind, Some(namespace)).get_opt(name).await {
+        Ok(Some(object)) => Ok(whole(kind, object)),
+        Ok(None) => Err(not_found(cluster, kind, namespace, name).await),
+        Err(error) => Err(cluster.failed(format!("read Cluster {namespace}/{name}"), error).into()),
+    }
+}
+
+/// The error for a name that no Cluster has, with the names that there are.
+pub(crate) async fn not_found(
+    cluster: &ManagementCluster,
+    kind: &Kind,
+    namespace: &str,
+    name: &str,
+) -> ClusterError {
+    // Those who may not look everywhere may look here. Names are a help only: without them the error is the same.
+    let listed = match cluster.list_metadata(kind, None, "").await {
+        Ok(all) => all,
+        Err(_) => cluster.list_metadata(kind, Some(namespace), "").await.unwrap_or_default(),
+    };
+    let others = listed.into_iter().filter_map(|it| Some((it.metadata.namespace?, it.metadata.name?)));
+    ClusterError::NotFound {
+        url: cluster.url().to_owned(),
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+        others: others.collect(),
+    }
+}
+
+/// The kind, in the version that the server prefers.
+pub(crate) async fn cluster_kind(cluster: &ManagementCluster) -> Result<&Kind, ClusterError> {
+    let found = cluster.kinds().await?.any_version(CORE_GROUP, "Cluster");
+    found.ok_or_else(|| ClusterError::NotInstalled { url: cluster.url().to_owned() })
+}
+
+/// An object with its kind, which lists leave out, and without what only the server's book-keeping needs.
+pub(crate) fn whole(kind: &Kind, mut object: DynamicObject) -> Value {
+    object.metadata.managed_fields = None;
+    object.types = Some(kube::api::TypeMeta {
+        api_version: kind.resource.api_version.clone(),
+        kind: kind.resource.kind.clone(),
+    });
+    // What came as JSON goes back to JSON.
+    serde_json::to_value(object).unwrap_or_default()
+}
+
+/// How many machines there are to be, and how many are ready.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Replicas {
+    /// How many are ready, if that is known.
+    pub ready: Option<i64>,
+    /// How many there are to be, if that is known.
+    pub desired: Option<i64>,
+}
+
+impl Replicas {
+    fn is_known(self) -> bool {
+        self.ready.is_some() || self.desired.is_some()
+    }
+
+    fn plus(self, other: Self) -> Self {
+        let add = |a: Option<i64>, b: Option<i64>| Some(a.unwrap_or(0) + b?).or(a);
+        Self { ready: add(self.ready, other.ready), desired: add(self.desired, other.desired) }
+    }
+}
+
+/// A Cluster at a glance.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Glance {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its phase.
+    pub phase: Option<String>,
+    /// Whether it is available: True, False or Unknown. Where core is too old to tell, whether it is ready.
+    pub available: Option<String>,
+    /// Its control plane.
+    pub control_plane: Replicas,
+    /// Its workers.
+    pub workers: Replicas,
+    /// The version of Kubernetes that its control plane is to have.
+    pub version: Option<String>,
+    /// When it was created.
+    pub created: Option<Timestamp>,
+}
+
+/// The Clusters of a namespace, or of all, that a selector matches.
+pub async fn list(
+    cluster: &ManagementCluster,
+    namespace: Option<&str>,
+    selector: &str,
+) -> Result<Vec<Glance>, ClusterError> {
+    let kind = cluster_kind(cluster).await?;
+    let clusters: Vec<_> =
+        cluster.list(kind, namespace, selector).await?.into_iter().map(|it| whole(kind, it)).collect();
+    let kinds = cluster.kinds().await?;
+    // What a Cluster does not say by itself is asked of what it stands on: one list for each kind.
+    let control_planes = kinds_of_control_planes(kinds, &clusters);
+    let workers: Vec<_> = if clusters.iter().all(|it| counted(it, "workers").is_known()) {
+        Vec::new()
+    } else {
+        ["MachineDeployment", "MachinePool"]
+            .into_iter()
+            .filter_map(|kind| kinds.any_version(CORE_GROUP, kind))
+            .collect()
+    };
+    let (control_planes, workers) =
+        try_join(list_all(cluster, &control_planes, namespace), list_all(cluster, &workers, namespace))
+            .await?;
+    let mut glances: Vec<_> = clusters.iter().map(|it| glance(it, &control_planes, &workers)).collect();
+    glances.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
+    Ok(glances)
+}
+
+async fn list_all(
+    cluster: &ManagementCluster,
+    kinds: &[&Kind],
+    namespace: Option<&str>,
+) -> Result<Vec<Value>, ServerError> {
+    let lists = kinds.iter().map(|kind| async move {
+        let objects = cluster.list(kind, namespace, "").await?;
+        Ok::<_, ServerError>(objects.into_iter().map(|it| whole(kind, it)).collect::<Vec<_>>())
+    });
+    Ok(try_join_all(lists).await?.into_iter().flatten().collect())
+}
+
+/// The kinds of control planes that must be asked.
+fn kinds_of_control_planes<'a>(kinds: &'a Kinds, clusters: &[Value]) -> Vec<&'a Kind> {
+    let silent =
+        clusters.iter().filter(|it| !counted(it, "controlPlane").is_known() || version(it).is_none());
+    let wanted: BTreeSet<_> =
+        silent.filter_map(control_plane_ref).map(|(group, kind, _)| (group, kind)).collect();
+    wanted.into_iter().filter_map(|(group, kind)| kinds.any_version(&group, &kind)).collect()
+}
+
+/// A Cluster at a glance, from itself and, where it says too little, from what it stands on.
+pub fn glance(cluster: &Value, control_planes: &[Value], workers: &[Value]) -> Glance {
+    let (namespace, name) = (text(cluster, "/metadata/namespace"), text(cluster, "/metadata/name"));
+    let control_plane = control_plane_ref(cluster).and_then(|(_, kind, of_name)| {
+        control_planes.iter().find(|it| {
+            it["kind"] == kind.as_str()
+                && text(it, "/metadata/name") == Some(of_name.as_str())
+                && text(it, "/metadata/namespace") == namespace
+        })
+    });
+    let own_workers = || {
+        let is_own = |it: &&Value| {
+            let labels = it.pointer("/metadata/labels");
+            text(it, "/metadata/namespace") == namespace
+                && labels.and_then(|it| it[label::CLUSTER_NAME].as_str()) == name
+        };
+        workers.iter().filter(is_own).fold(Replicas::default(), |sum, it| sum.plus(own_count(it)))
+    };
+    let first_known = |first: Replicas, second: &dyn Fn() -> Replicas| {
+        if first.is_known() { first } else { second() }
+    };
+    let owned = |it: Option<&str>| it.map(str::to_owned);
+    Glance {
+        namespace: owned(namespace).unwrap_or_default(),
+        name: owned(name).unwrap_or_default(),
+        phase: owned(text(cluster, "/status/phase")),
+        available: available(cluster),
+        control_plane: first_known(counted(cluster, "controlPlane"), &|| {
+            control_plane.map(own_count).unwrap_or_default()
+        }),
+        workers: first_known(counted(cluster, "workers"), &own_workers),
+        version: version(cluster).or_else(|| owned(text(control_plane?, "/spec/version"))),
+        created: text(cluster, "/metadata/creationTimestamp").and_then(|it| it.parse().ok()),
+    }
+}
+
+/// What the Cluster itself counts, in either of the places where it may.
+fn counted(cluster: &Value, part: &str) -> Replicas {
+    let at = |place: &str, field: &str| {
+        cluster.pointer(&format!("{place}/{part}/{field}")).and_then(Value::as_i64)
+    };
+    let read =
+        |place: &str| Replicas { ready: at(place, "readyReplicas"), desired: at(place, "desiredReplicas") };
+    [read("/status"), read("/status/v1beta2")].into_iter().find(|it| it.is_known()).unwrap_or_default()
+}
+
+fn own_count(object: &Value) -> Replicas {
+    let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64);
+    let desired = number("/spec/replicas");
+    // What is not ready yet is left out rather than zero.
+    Replicas { ready: number("/status/readyReplicas").or(desired.map(|_| 0)), desired }
+}
+
+fn available(cluster: &Value) -> Option<String> {
+    let reports = conditions::read(cluster).unwrap_or_default();
+    let of = |type_: &str| reports.iter().find(|it| it.type_ == type_);
+    Some(of("Available").or_else(|| of("Ready"))?.status.as_str().to_owned())
+}
+
+fn version(cluster: &Value) -> Option<String> {
+    if let Some(version) = text(cluster, "/spec/topology/version") {
+        return Some(version.to_owned());
+    }
+    let running = cluster.pointer("/status/controlPlane/versions").and_then(Value::as_array);
+    let versions = running.into_iter().flatten().filter_map(|it| it["version"].as_str());
+    versions.max_by(|a, b| compare_releases(a, b)).map(str::to_owned)
+}
+
+/// The order of releases of Kubernetes; what is none comes first.
+fn compare_releases(a: &str, b: &str) -> std::cmp::Ordering {
+    let parse = |it: &str| semver::Version::parse(it.trim_start_matches('v')).ok();
+    parse(a).cmp(&parse(b))
+}
+
+/// Group, kind and name of the control plane that a Cluster of either version names.
+fn control_plane_ref(cluster: &Value) -> Option<(String, String, String)> {
+    let reference = cluster.pointer("/spec/controlPlaneRef")?;
+    let group = match reference["apiGroup"].as_str() {
+        Some(group) => group,
+        None => reference["apiVersion"].as_str()?.split_once('/')?.0,
+    };
+    Some((group.to_owned(), reference["kind"].as_str()?.to_owned(), reference["name"].as_str()?.to_owned()))
+}
+
+fn text<'a>(object: &'a Value, pointer: &str) -> Option<&'a str> {
+    object.pointer(pointer).and_then(Value::as_str).filter(|it| !it.is_empty())
+}
+
+/// How long ago something was, as kubectl writes it: `42s`, `3m12s`, `5h`, `12d`.
+pub fn age(since: Timestamp, now: Timestamp) -> String {
+    let seconds = now.as_second().saturating_sub(since.as_second()).max(0);
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    let with_rest = |whole: i64, unit: &str, rest: i64, of: &str| match rest {
+        0 => format!("{whole}{unit}"),
+        rest => format!("{whole}{unit}{rest}{of}"),
+    };
+    match () {
+        () if seconds < 120 => format!("{seconds}s"),
+        () if minutes < 10 => with_rest(minutes, "m", seconds % 60, "s"),
+        () if minutes < 180 => format!("{minutes}m"),
+        () if hours < 8 => with_rest(hours, "h", minutes % 60, "m"),
+        () if hours < 48 => format!("{hours}h"),
+        () if days < 8 => with_rest(days, "d", hours % 24, "h"),
+        () if days < 730 => format!("{days}d"),
+        () if days < 2920 => with_rest(days / 365, "y", days % 365, "d"),
+        () => format!("{}y", days / 365),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[expect(clippy::needless_pass_by_value, reason = "cases read better so")]
+    fn cluster(spec: Value, status: Value) -> Value {
+        json!({
+            "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
+            "metadata": {"namespace": "ns", "name": "c", "creationTimestamp": "2026-01-02T03:04:05Z"},
+            "spec": spec, "status": status,
+        })
+    }
+
+    fn replicas(ready: i64, desired: i64) -> Replicas {
+        Replicas { ready: Some(ready), desired: Some(desired) }
+    }
+
+    #[test]
+    fn a_cluster_that_says_it_all_needs_nobody_else() {
+        let it = glance(
+            &cluster(
+                json!({"topology": {"version": "v1.34.0"}}),
+                json!({
+                    "phase": "Provisioned",
+                    "controlPlane": {"desiredReplicas": 3, "readyReplicas": 2},
+                    "workers": {"desiredReplicas": 5},
+                    "conditions": [
+                        {"type": "Ready", "status": "True"}, {"type": "Available", "status": "False"},
+                    ],
+                }),
+            ),
+            &[],
+            &[],
+        );
+        assert_eq!((it.phase.as_deref(), it.available.as_deref()), (Some("Provisioned"), Some("False")));
+        assert_eq!(it.control_plane, replicas(2, 3));
+        assert_eq!(it.workers, Replicas { ready: None, desired: Some(5) });
+        assert_eq!(it.version.as_deref(), Some("v1.34.0"));
+        assert_eq!(it.created.unwrap().to_string(), "2026-01-02T03:04:05Z");
+    }
+
+    #[test]
+    fn an_older_cluster_is_completed_by_what_it_stands_on() {
+        let reference = json!({"apiVersion": "g.io/v1beta1", "kind": "Plane", "name": "p"});
+        let old = cluster(
+            json!({ "controlPlaneRef": reference }),
+            json!({"conditions": [{"type": "Ready", "status": "True"}]}),
+        );
+        let plane = |namespace: &str, replicas: i64| {
+            json!({
+                "apiVersion": "g.io/v1beta1", "kind": "Plane",
+                "metadata": {"namespace": namespace, "name": "p"},
+                "spec": {"replicas": replicas, "version": "v1.30.1"}, "status": {"readyReplicas": 1},
+            })
+        };
+        let workers = |of: &str, desired: i64, ready: Value| {
+            json!({
+                "metadata": {"namespace": "ns", "name": "w", "labels": {"cluster.x-k8s.io/cluster-name": of}},
+                "spec": {"replicas": desired}, "status": ready,
+            })
+        };
+        let it = glance(
+            &old,
+            &[plane("other", 9), plane("ns", 3)],
+            &[
+                workers("c", 2, json!({"readyReplicas": 2})),
+                workers("d", 7, json!({})),
+                workers("c", 1, json!({})),
+            ],
+        );
+        assert_eq!(it.available.as_deref(), Some("True"));
+        assert_eq!(it.control_plane, replicas(1, 3));
+        assert_eq!(it.workers, replicas(2, 3));
+        assert_eq!(it.version.as_deref(), Some("v1.30.1"));
+    }
+
+    #[test]
+    fn counts_of_the_version_in_between_are_read_where_they_are() {
+        let status = json!({"v1beta2": {"controlPlane": {"desiredReplicas": 1, "readyReplicas": 1}}});
+        assert_eq!(counted(&cluster(json!({}), status), "controlPlane"), replicas(1, 1));
+    }
+
+    #[test]
+    fn the_newest_version_that_runs_stands_for_all() {
+        let versions = json!([{"version": "v1.9.3"}, {"version": "v1.10.0"}, {"version": "odd"}]);
+        let it = cluster(json!({}), json!({"controlPlane": {"versions": versions}}));
+        assert_eq!(version(&it).as_deref(), Some("v1.10.0"));
+    }
+
+    #[test]
+    fn ages_are_those_of_kubectl() {
+        for (seconds, expected) in [
+            (-5, "0s"),
+            (0, "0s"),
+            (119, "119s"),
+            (120, "2m"),
+            (125, "2m5s"),
+            (600, "10m"),
+            (10_799, "179m"),
+            (10_800, "3h"),
+            (10_860, "3h1m"),
+            (28_800, "8h"),
+            (172_799, "47h"),
+            (172_800, "2d"),
+            (176_400, "2d1h"),
+            (691_200, "8d"),
+            (63_071_999, "729d"),
+            (63_072_000, "2y"),
+            (63_158_400, "2y1d"),
+            (252_288_000, "8y"),
+        ] {
+            let since = Timestamp::from_second(1_700_000_000).unwrap();
+            let now = Timestamp::from_second(1_700_000_000 + seconds).unwrap();
+            assert_eq!(age(since, now), expected, "{seconds}");
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Which controller is to act, and whether it runs.
+
+use capstan_api::{
+    names::{CORE_GROUP, CORE_PROVIDER, label},
+    provider::ProviderType,
+};
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{
+    commands,
+    fields::{self, number, text, time},
+    finding::{Finding, Problem},
+    snapshot::Snapshot,
+};
+use crate::clusters::age;
+use capstan_management::ObjectRef;
+
+/// A Lease that was not renewed for so long is nobody's, however short its own term is.
+const LEAST_TERM: SignedDuration = SignedDuration::from_secs(60);
+
+/// Whether a controller runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ControllerState {
+    /// Its provider is not there.
+    NotInstalled,
+    /// Its provider is in the inventory, but has no Deployment.
+    Missing,
+    /// Its Deployment is to have no replicas.
+    ScaledToZero,
+    /// Its Deployment has no replica that is available.
+    NotAvailable,
+    /// Its replicas are available, but none of them leads.
+    WithoutLeader,
+    /// It runs.
+    Running,
+    /// Nothing says who it is.
+    Unknown,
+}
+
+/// Which replica of a controller acts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Leader {
+    /// What it calls itself.
+    pub holder: String,
+    /// When it was last heard of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub renewed: Option<Timestamp>,
+}
+
+/// Who is to act on an object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Controller {
+    /// Whether it runs.
+    pub state: ControllerState,
+    /// The same in a sentence.
+    pub sentence: String,
+    /// Its provider, by the label of its components.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// The provider's version, by the inventory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The namespace of its Deployment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Its Deployment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deployment: Option<String>,
+    /// Who leads, if that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leader: Option<Leader>,
+}
+
+impl Controller {
+    /// Shows what it says of late.
+    pub(crate) fn logs(&self) -> Option<String> {
+        let is_up = matches!(self.state, ControllerState::Running | ControllerState::WithoutLeader);
+        let (namespace, deployment) = (self.namespace.as_ref()?, self.deployment.as_ref()?);
+        is_up.then(|| commands::logs(namespace, deployment))
+    }
+
+    fn of_provider(state: ControllerState, provider: Option<&str>, sentence: String) -> Self {
+        Self {
+            state,
+            sentence,
+            provider: provider.map(str::to_owned),
+            version: None,
+            namespace: None,
+            deployment: None,
+            leader: None,
+        }
+    }
+}
+
+/// The controller of a kind.
+pub(crate) fn controller(snapshot: &Snapshot, group: &str, kind: &str, now: Timestamp) -> Controller {
+    let unknown = |sentence: String| Controller::of_provider(ControllerState::Unknown, None, sentence);
+    let Some(provider) = provider(snapshot, group, kind) else {
+        return unknown(format!(
+            "nothing says which controller that is: the CustomResourceDefinition of {kind} has no label {}",
+            label::PROVIDER
+        ));
+    };
+    let Some(deployments) = &snapshot.deployments else {
+        return Controller::of_provider(
+            ControllerState::Unknown,
+            Some(&provider),
+            format!(
+                "that of provider {provider}; whether it runs is not known, since Deployments cannot be read"
+            ),
+        );
+    };
+    let installed = snapshot.inventory.providers.iter().find(|it| it.label() == provider);
+    let own = deployments.iter().filter(|it| fields::label(it, label::PROVIDER) == Some(&provider));
+    let worst = own.map(|it| of_deployment(snapshot, it, &provider, now)).min_by_key(|it| it.state);
+    let mut found = worst.unwrap_or_else(|| match installed {
+        Some(installed) => Controller {
+            namespace: Some(installed.namespace.clone()),
+            ..Controller::of_provider(
+                ControllerState::Missing,
+                Some(&provider),
+                format!(
+                    "provider {provider} is in the inventory, but namespace {} has no Deployment of it",
+                    installed.namespace
+                ),
+            )
+        },
+        None if provider == CORE_PROVIDER && is_observed(&snapshot.cluster) => Controller::of_provider(
+            ControllerState::Unknown,
+            Some(&provider),
+            format!(
+                "provider {provider} has no Deployment here, but acts on the Cluster: it runs somewhere else"
+            ),
+        ),
+        None => Controller::of_provider(
+            ControllerState::NotInstalled,
+            Some(&provider),
+            format!("provider {provider} is neither in the inventory nor has it a Deployment anywhere"),
+        ),
+    });
+    found.version = installed.map(|it| it.version.clone());
+    found
+}
+
+/// Whether core has seen a Cluster as it is now: then it runs, whatever Deployments there are.
+fn is_observed(cluster: &Value) -> bool {
+    let seen = number(cluster, "/status/observedGeneration");
+    seen.is_some() && seen == number(cluster, "/metadata/generation")
+}
+
+/// The provider that a kind belongs to, by the label that every installation puts on its definition.
+fn provider(snapshot: &Snapshot, group: &str, kind: &str) -> Option<String> {
+    let labels = snapshot.definition(group, kind).map(|it| &it.labels);
+    if let Some(provider) = labels.and_then(|it| it.get(label::PROVIDER)) {
+        return Some(provider.clone());
+    }
+    // Core's own kinds may have been installed by other means than its Deployment.
+    let deployments = snapshot.deployments.iter().flatten();
+    let is_there = snapshot.inventory.core().is_some()
+        || deployments.into_iter().any(|it| fields::label(it, label::PROVIDER) == Some(CORE_PROVIDER));
+    (group == CORE_GROUP && is_there).then(|| CORE_PROVIDER.to_owned())
+}
+
+fn of_deployment(snapshot: &Snapshot, deployment: &Value, provider: &str, now: Timestamp) -> Controller {
+    let namespace = text(deployment, "/metadata/namespace").unwrap_or_default();
+    let name = fields::name(deployment);
+    let desired = number(deployment, "/spec/replicas").unwrap_or(1);
+    let available = number(deployment, "/status/availableReplicas").unwrap_or(0);
+    let leader = leader(snapshot, namespace, name, now);
+    let place = format!("Deployment {namespace}/{name} of provider {provider}");
+    let (state, sentence) = if desired == 0 {
+        (ControllerState::ScaledToZero, format!("{place} is scaled to zero"))
+    } else if available == 0 {
+        (
+            ControllerState::NotAvailable,
+            format!("{place} has none of its {desired} replicas available{}", why(deployment)),
+        )
+    } else {
+        let counts = format!("{available} of {desired} replicas available");
+        match &leader {
+            Some((leader, true)) => {
+                let ago = leader.renewed.map(|it| format!(" for {}", age(it, now))).unwrap_or_default();
+                let sentence =
+                    format!("{place} has {counts}, but its Lease was not renewed{ago} by {}", leader.holder);
+                (ControllerState::WithoutLeader, sentence)
+            }
+            Some((leader, false)) => {
+                (ControllerState::Running, format!("{place} runs: {counts}, led by {}", leader.holder))
+            }
+            None => (ControllerState::Running, format!("{place} runs: {counts}")),
+        }
+    };
+    Controller {
+        state,
+        sentence,
+        provider: Some(provider.to_owned()),
+        version: None,
+        namespace: Some(namespace.to_owned()),
+        deployment: Some(name.to_owned()),
+        leader: leader.map(|(leader, _)| leader),
+    }
+}
+
+/// Why a Deployment is not available, in its own words.
+fn why(deployment: &Value) -> String {
+    let reports = fields::reports(deployment);
+    let bad = reports.iter().find(|it| it.type_ == "Available" && it.status.as_str() != "True");
+    match bad {
+        Some(report) if !report.message.is_empty() => format!(" ({}: {})", report.reason, report.message),
+        _ => String::new(),
+    }
+}
+
+/// The replica that holds a Lease, and whether it has let it lapse.
+fn leader(snapshot: &Snapshot, namespace: &str, deployment: &str, now: Timestamp) -> Option<(Leader, bool)> {
+    let prefix = format!("{deployment}-");
+    let lease = snapshot.leases.iter().find(|it| {
+        text(it, "/metadata/namespace") == Some(namespace)
+            && text(it, "/spec/holderIdentity").is_some_and(|holder| holder.starts_with(&prefix))
+    })?;
+    let holder = text(lease, "/spec/holderIdentity")?.to_owned();
+    let renewed = time(lease, "/spec/renewTime");
+    let term = SignedDuration::from_secs(number(lease, "/spec/leaseDurationSeconds").unwrap_or(0));
+    let patience = LEAST_TERM.max(term.saturating_mul(3));
+    let has_lapsed = renewed.is_some_and(|it| now.duration_since(it) > patience);
+    Some((Leader { holder, renewed }, has_lapsed))
+}
+
+/// What is wrong with a controller, if something is.
+pub(crate) fn complaint(controller: &Controller, kind: &str, program: &str) -> Option<Finding> {
+    let problem = match controller.state {
+        ControllerState::Running | ControllerState::Unknown => return None,
+        ControllerState::NotInstalled => Problem::ProviderNotInstalled,
+        ControllerState::Missing => Problem::ControllerMissing,
+        ControllerState::ScaledToZero => Problem::ControllerScaledToZero,
+        ControllerState::NotAvailable => Problem::ControllerNotAvailable,
+        ControllerState::WithoutLeader => Problem::ControllerWithoutLeader,
+    };
+    let namespace = controller.namespace.clone().unwrap_or_default();
+    let provider = controller.provider.clone().unwrap_or_default();
+    let object = match &controller.deployment {
+        Some(name) => ObjectRef {
+            api_version: "apps/v1".to_owned(),
+            kind: "Deployment".to_owned(),
+            namespace: Some(namespace.clone()),
+            name: name.clone(),
+        },
+        None => ObjectRef {
+            api_version: "clusterctl.cluster.x-k8s.io/v1alpha3".to_owned(),
+            kind: "Provider".to_owned(),
+            namespace: controller.namespace.clone(),
+            name: provider.clone(),
+        },
+    };
+    let sentence = format!("Nobody acts on {kind} objects: {}.", controller.sentence);
+    let finding = Finding::new(problem, object, sentence).by(controller.clone());
+    let name = controller.deployment.clone().unwrap_or_default();
+    let all = format!("kubectl get deployments,pods -n {namespace}");
+    Some(match controller.state {
+        ControllerState::ScaledToZero => finding
+            .look(format!("kubectl describe deployment {name} -n {namespace}"))
+            .go_on(format!("kubectl scale deployment {name} -n {namespace} --replicas 1")),
+        ControllerState::NotAvailable => finding
+            .look(format!("kubectl describe deployment {name} -n {namespace}"))
+            .look(format!("kubectl get pods -n {namespace}")),
+        ControllerState::WithoutLeader => finding
+            .look(commands::logs(&namespace, &name))
+            .go_on(format!("kubectl rollout restart deployment {name} -n {namespace}")),
+        ControllerState::Missing => {
+            finding.look(all).go_on(install(program, &provider, controller.version.as_deref()))
+        }
+        _ => finding
+            .look(format!("kubectl get deployments -A -l {}={provider}", label::PROVIDER))
+            .go_on(install(program, &provider, None)),
+    })
+}
+
+/// Installs a provider.
+pub(crate) fn install(program: &str, provider: &str, version: Option<&str>) -> String {
+    let version = version.map(|it| format!(":{it}")).unwrap_or_default();
+    match ProviderType::from_label(provider) {
+        Some((kind, name)) => format!("{program} init --{} {name}{version}", kind.prefix()),
+        None => format!("{program} init"),
+    }
+}

@@ -1,0 +1,255 @@
+//! The end of a Cluster: what is still there, and who holds it.
+
+use capstan_api::{
+    conditions::ConditionStatus,
+    names::{CORE_GROUP, annotation, finalizer, label},
+};
+use serde_json::Value;
+
+use super::{
+    commands,
+    control_plane::is_control_plane,
+    fields::{
+        self, Reference, annotations, deleted, finalizers, group, is_deleting, kind, name, owners, text,
+    },
+    finding::{Finding, Problem},
+    inspector::{Inspector, say},
+    workers::MAKERS,
+};
+use capstan_management::ObjectRef;
+
+/// Finalizers of core's own controllers.
+const CORE_FINALIZERS: [&str; 5] = [
+    finalizer::CLUSTER,
+    finalizer::MACHINE,
+    finalizer::MACHINE_SET,
+    finalizer::MACHINE_DEPLOYMENT,
+    finalizer::MACHINE_POOL,
+];
+
+/// Names in a sentence end after so many.
+const NAMES: usize = 5;
+
+impl<'a> Inspector<'a> {
+    /// Everything in the order in which it goes: Machines, control plane, infrastructure, the Cluster.
+    pub(crate) fn look_at_deletion(&mut self) {
+        let control_plane = Reference::at(self.cluster, "/spec/controlPlaneRef");
+        let descendants: Vec<_> = self.descendants().collect();
+        for machine in descendants.iter().filter(|it| kind(it) == "Machine" && is_deleting(it)) {
+            self.look_at_dying_machine(machine);
+        }
+        // A maker waits for its Machines; what it holds by itself shows once they are gone.
+        for maker in descendants.iter().filter(|it| kind(it) != "Machine" && is_deleting(it)) {
+            if !descendants.iter().any(|it| owners(it).any(|uid| text(maker, "/metadata/uid") == Some(uid))) {
+                self.tell_of_finalizers(maker);
+            }
+        }
+        // The control plane's provider deletes its own Machines.
+        let waited: Vec<_> = descendants
+            .into_iter()
+            .filter(|it| control_plane.is_none() || !(kind(it) == "Machine" && is_control_plane(it)))
+            .collect();
+        if !waited.is_empty() {
+            self.tell_of_descendants(&waited);
+        }
+        let infrastructure = Reference::at(self.cluster, "/spec/infrastructureRef");
+        let mut is_anything_left = !waited.is_empty();
+        for reference in [control_plane, infrastructure].into_iter().flatten() {
+            let Some(object) = self.snapshot.object(&reference) else { continue };
+            is_anything_left = true;
+            if is_deleting(object) {
+                self.tell_of_finalizers(object);
+            } else {
+                self.complain_of_webhooks(object);
+            }
+        }
+        self.look_at_own_finalizers(is_anything_left);
+    }
+
+    fn descendants(&self) -> impl Iterator<Item = &'a Value> {
+        let snapshot = self.snapshot;
+        MAKERS.into_iter().chain(["Machine"]).flat_map(|kind| snapshot.all(CORE_GROUP, kind))
+    }
+
+    fn look_at_own_finalizers(&mut self, is_anything_left: bool) {
+        let cluster = self.cluster;
+        for holder in finalizers(cluster) {
+            // Core's own goes last, so it is worth a word only if nothing else is left.
+            if holder != finalizer::CLUSTER || !is_anything_left {
+                self.tell_of_finalizer(cluster, holder);
+            }
+        }
+    }
+
+    /// A Machine on its way out: hooks, then what it was made of, then itself.
+    pub(crate) fn look_at_dying_machine(&mut self, machine: &'a Value) {
+        let prefixes = [annotation::PRE_DRAIN_HOOK_PREFIX, annotation::PRE_TERMINATE_HOOK_PREFIX];
+        let is_hook = |name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix));
+        let hooks: Vec<_> =
+            annotations(machine).map(|(name, _)| name).filter(|it| is_hook(it)).cloned().collect();
+        for hook in &hooks {
+            let finding = Finding::new(
+                Problem::DeletionHeldByHook,
+                ObjectRef::of(machine),
+                format!(
+                    "{} is not deleted before somebody removes its hook, the annotation {hook}.",
+                    self.call(machine)
+                ),
+            )
+            .since(deleted(machine))
+            .saying(fields::report(machine, "Deleting").as_ref())
+            .look(commands::describe(self.snapshot, machine))
+            .go_on(commands::unannotate(self.snapshot, machine, hook));
+            self.tell(finding);
+        }
+        if !hooks.is_empty() {
+            return;
+        }
+        let parts = ["/spec/infrastructureRef", "/spec/bootstrap/configRef"];
+        let parts: Vec<_> = parts
+            .iter()
+            .filter_map(|pointer| self.snapshot.object(&Reference::at(machine, pointer)?))
+            .filter(|it| is_deleting(it))
+            .collect();
+        for part in &parts {
+            self.tell_of_finalizers(part);
+        }
+        if parts.is_empty() {
+            self.tell_of_finalizers(machine);
+        }
+    }
+
+    fn tell_of_descendants(&mut self, waited: &[&Value]) {
+        let cluster = self.cluster;
+        let list = |objects: &[&Value]| {
+            let names: Vec<_> =
+                objects.iter().take(NAMES).map(|it| format!("{} {}", kind(it), name(it))).collect();
+            let rest = objects.len().saturating_sub(NAMES);
+            let rest = if rest == 0 { String::new() } else { format!(" and {rest} more") };
+            format!("{}{rest}", names.join(", "))
+        };
+        let uid = text(cluster, "/metadata/uid");
+        let is_owned = |it: &&&Value| owners(it).next().is_some() || uid.is_none();
+        let (owned, loose): (Vec<&Value>, Vec<&Value>) =
+            waited.iter().filter(|it| !is_deleting(it)).copied().partition(|it| is_owned(&it));
+        let more = match (owned.is_empty(), loose.is_empty()) {
+            (_, false) => format!(
+                " Nobody deletes {}, since nothing owns it: it belongs to the Cluster by its label only.",
+                list(&loose)
+            ),
+            (false, true) => format!(" Nobody has asked yet for {} to be deleted.", list(&owned)),
+            (true, true) => String::new(),
+        };
+        let mut finding = Finding::new(
+            Problem::DeletionWaitsForDescendants,
+            ObjectRef::of(cluster),
+            format!("{} goes when these are gone: {}.{more}", self.call(cluster), list(waited)),
+        )
+        .since(deleted(cluster))
+        .saying(fields::report(cluster, "Deleting").as_ref())
+        .by(self.controller_of(cluster))
+        .look(format!(
+            "kubectl get machinedeployments,machinesets,machines -n {} -l {}={}",
+            self.namespace,
+            label::CLUSTER_NAME,
+            name(cluster)
+        ));
+        for object in loose.iter().take(NAMES) {
+            finding = finding.go_on(format!(
+                "kubectl delete {} {} -n {}",
+                commands::resource(self.snapshot, group(object), kind(object)),
+                name(object),
+                self.namespace
+            ));
+        }
+        self.tell(finding);
+    }
+
+    /// Tells who holds an object that is being deleted.
+    fn tell_of_finalizers(&mut self, object: &Value) {
+        if let Some(holder) = finalizers(object).first() {
+            self.tell_of_finalizer(object, holder);
+        }
+    }
+
+    fn tell_of_finalizer(&mut self, object: &Value, holder: &str) {
+        let report = fields::report(object, "Deleting").filter(|it| it.status == ConditionStatus::True);
+        let says = report.as_ref().map(|it| format!("; {}", say(it))).unwrap_or_default();
+        let (snapshot, call) = (self.snapshot, self.call(object));
+        let finding = |whose: &str| {
+            Finding::new(
+                Problem::DeletionHeldByFinalizer,
+                ObjectRef::of(object),
+                format!("{call} is being deleted, and held by finalizer {holder}, {whose}{says}."),
+            )
+            .since(deleted(object))
+            .saying(report.as_ref())
+            .look(commands::describe(snapshot, object))
+        };
+        let finding = match holder_of(object, holder) {
+            Holder::Controller => {
+                self.blame(object);
+                let controller = self.controller_of(object);
+                let whose = match &controller.provider {
+                    Some(provider) => format!("which provider {provider} is to remove"),
+                    None => "which its own controller is to remove".to_owned(),
+                };
+                finding(&whose).look_if(controller.logs()).by(controller)
+            }
+            Holder::Kubernetes => finding("which Kubernetes removes once all that it owns is gone"),
+            Holder::Stranger(domain) => {
+                let whose = format!(
+                    "which belongs to no provider; whoever uses {domain} is to remove it, or you once what it guards is gone"
+                );
+                finding(&whose).go_on(commands::unfinalize(self.snapshot, object, holder))
+            }
+        };
+        self.tell(finding);
+    }
+}
+
+/// Who is to remove a finalizer.
+#[derive(Debug, PartialEq, Eq)]
+enum Holder<'a> {
+    /// The controller of the object's kind.
+    Controller,
+    /// Kubernetes itself.
+    Kubernetes,
+    /// Somebody else, who uses that domain.
+    Stranger(&'a str),
+}
+
+fn holder_of<'a>(object: &Value, finalizer: &'a str) -> Holder<'a> {
+    let domain = finalizer.split('/').next().unwrap_or(finalizer);
+    if ["foregroundDeletion", "orphan"].contains(&finalizer) {
+        Holder::Kubernetes
+    } else if CORE_FINALIZERS.contains(&finalizer) || domain.ends_with(CORE_GROUP) || domain == group(object)
+    {
+        Holder::Controller
+    } else {
+        Holder::Stranger(domain)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn finalizers_say_whose_they_are() {
+        let object = json!({"apiVersion": "infra.example.org/v1", "kind": "FooCluster"});
+        for (finalizer, expected) in [
+            ("cluster.cluster.x-k8s.io", Holder::Controller),
+            ("awscluster.infrastructure.cluster.x-k8s.io", Holder::Controller),
+            ("cluster.x-k8s.io/machineset", Holder::Controller),
+            ("infra.example.org/finalizer", Holder::Controller),
+            ("foregroundDeletion", Holder::Kubernetes),
+            ("backup.example.com/hold", Holder::Stranger("backup.example.com")),
+            ("odd", Holder::Stranger("odd")),
+        ] {
+            assert_eq!(holder_of(&object, finalizer), expected, "{finalizer}");
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! What a Cluster stands on, and where its control plane is to be reached.
+
+use capstan_api::{conditions::ConditionStatus, contract::ContractVersion, names::annotation};
+use serde_json::{Value, json};
+
+use super::{
+    commands,
+    fields::{self, Reference, created, has_endpoint, has_external_manager},
+    finding::{Finding, Problem},
+    inspector::{Inspector, say},
+    references::Found,
+};
+use capstan_management::ObjectRef;
+
+impl<'a> Inspector<'a> {
+    pub(crate) fn look_at_infrastructure(&mut self) {
+        let Some(reference) = Reference::at(self.cluster, "/spec/infrastructureRef") else {
+            return;
+        };
+        let Some(found) = self.follow(self.cluster, "spec.infrastructureRef", &reference) else {
+            return;
+        };
+        if self.tell_of_infrastructure(found) && !has_endpoint(self.cluster) {
+            self.tell_of_missing_endpoint(found.object);
+        }
+    }
+
+    /// Tells why infrastructure is not done; says whether it is.
+    pub(crate) fn tell_of_infrastructure(&mut self, found: Found<'a>) -> bool {
+        if self.tell_of_standstill(found) {
+            return false;
+        }
+        let object = found.object;
+        let is_provisioned = found.is_true("/status/ready", "/status/initialization/provisioned");
+        let report = worst(object);
+        if is_provisioned && report.is_none() {
+            return true;
+        }
+        if !is_provisioned && has_external_manager(object) {
+            self.tell_of_external_manager(found);
+            return false;
+        }
+        self.blame(object);
+        let path = match found.contract {
+            Some(ContractVersion::V1Beta1) => "status.ready",
+            _ => "status.initialization.provisioned",
+        };
+        let state = if is_provisioned {
+            "is not ready".to_owned()
+        } else {
+            format!("is not provisioned: {path} is not true")
+        };
+        let says = report.as_ref().map(|it| format!("; {}", say(it))).unwrap_or_default();
+        let controller = self.controller_of(object);
+        let finding = Finding::new(
+            Problem::InfrastructureNotReady,
+            ObjectRef::of(object),
+            format!("{} {state}{says}.", self.call(object)),
+        )
+        .since(created(object))
+        .saying(report.as_ref())
+        .look(commands::describe(self.snapshot, object))
+        .look_if(controller.logs())
+        .by(controller);
+        self.tell(finding);
+        is_provisioned
+    }
+
+    fn tell_of_external_manager(&mut self, found: Found<'a>) {
+        let object = found.object;
+        let (path, status) = match found.contract {
+            Some(ContractVersion::V1Beta1) => ("status.ready", json!({"ready": true})),
+            _ => ("status.initialization.provisioned", json!({"initialization": {"provisioned": true}})),
+        };
+        let finding = Finding::new(
+            Problem::ExternallyManaged,
+            ObjectRef::of(object),
+            format!(
+                "{} is managed by somebody else, since it has {}: its provider leaves it alone, and whoever manages it has \
+                 not set {path} to true.",
+                self.call(object),
+                annotation::MANAGED_BY,
+            ),
+        )
+        .since(created(object))
+        .look(commands::describe(self.snapshot, object))
+        .go_on(format!(
+            "{} --subresource status",
+            commands::patch(self.snapshot, object, &json!({ "status": status }))
+        ));
+        self.tell(finding);
+    }
+
+    fn tell_of_missing_endpoint(&mut self, infrastructure: &Value) {
+        let cluster = self.cluster;
+        let control_plane =
+            Reference::at(cluster, "/spec/controlPlaneRef").and_then(|it| self.snapshot.object(&it));
+        let giver = [Some(infrastructure), control_plane].into_iter().flatten().find(|it| has_endpoint(it));
+        let (object, sentence) = if let Some(giver) = giver {
+            let sentence = format!(
+                "{} has no spec.controlPlaneEndpoint, though {} has one: core has not copied it.",
+                self.call(cluster),
+                self.call(giver)
+            );
+            (cluster, sentence)
+        } else {
+            let also = match control_plane {
+                Some(other) => {
+                    format!("neither {} nor {} sets it", self.call(infrastructure), self.call(other))
+                }
+                None => format!("{} is provisioned without it", self.call(infrastructure)),
+            };
+            let sentence = format!(
+                "Nobody says where the control plane is to be reached (spec.controlPlaneEndpoint): {also}."
+            );
+            (infrastructure, sentence)
+        };
+        let endpoint = json!({"spec": {"controlPlaneEndpoint": {"host": "HOST", "port": 6443}}});
+        let controller = self.controller_of(object);
+        let finding = Finding::new(Problem::EndpointMissing, ObjectRef::of(object), sentence)
+            .since(created(cluster))
+            .look(commands::describe(self.snapshot, object))
+            .look_if(controller.logs())
+            .go_on(commands::patch(self.snapshot, cluster, &endpoint))
+            .by(controller);
+        self.tell(finding);
+    }
+}
+
+/// The condition of a provider's object that says what is wrong: its summary, or else the first that does not hold.
+pub(crate) fn worst(object: &Value) -> Option<capstan_api::conditions::Report> {
+    // What is bad when it holds says nothing by not holding.
+    const NEGATIVE: [&str; 7] =
+        ["Paused", "Deleting", "RollingOut", "ScalingUp", "ScalingDown", "Updating", "Remediating"];
+    let reports = fields::reports(object);
+    let summary = |type_: &str| reports.iter().find(|it| it.type_ == type_);
+    match summary("Ready").or_else(|| summary("Available")) {
+        Some(report) if report.status == ConditionStatus::True => None,
+        Some(report) => Some(report.clone()),
+        None => reports
+            .iter()
+            .find(|it| it.status != ConditionStatus::True && !NEGATIVE.contains(&it.type_.as_str()))
+            .cloned(),
+    }
+}

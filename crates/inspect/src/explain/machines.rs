@@ -1,0 +1,202 @@
+//! Machines: bootstrap data, infrastructure, a Node.
+
+use capstan_api::{conditions::ConditionStatus, names::CORE_GROUP};
+use serde_json::Value;
+
+use super::{
+    commands,
+    fields::{
+        self, Reference, created, is_deleting, is_paused_by_annotation, is_true, name, terminal_failure, text,
+    },
+    finding::{Finding, Problem},
+    infrastructure::worst,
+    inspector::{Inspector, say},
+};
+use capstan_management::ObjectRef;
+
+impl<'a> Inspector<'a> {
+    /// Looks at those Machines that are not as they should be.
+    pub(crate) fn look_at_machines(&mut self, is_meant: impl Fn(&Value) -> bool) {
+        let machines: Vec<_> =
+            self.snapshot.all(CORE_GROUP, "Machine").filter(|it| is_meant(it) && !is_well(it)).collect();
+        for machine in machines {
+            self.look_at_machine(machine);
+        }
+    }
+
+    fn look_at_machine(&mut self, machine: &'a Value) {
+        if is_deleting(machine) {
+            self.look_at_dying_machine(machine);
+            return;
+        }
+        if is_paused_by_annotation(machine) {
+            self.tell_of_annotation(machine);
+            return;
+        }
+        let failure = terminal_failure(machine);
+        if failure.is_some() || text(machine, "/status/phase") == Some("Failed") {
+            let failure = failure.map(|it| format!(": {it}")).unwrap_or_default();
+            let finding = Finding::new(
+                Problem::MachineFailed,
+                ObjectRef::of(machine),
+                format!(
+                    "{} has failed for good{failure}. It will not recover; it must be replaced.",
+                    self.call(machine)
+                ),
+            )
+            .since(created(machine))
+            .saying(worst(machine).as_ref())
+            .look(commands::describe(self.snapshot, machine))
+            .go_on(format!(
+                "kubectl delete {} {} -n {}",
+                commands::resource(self.snapshot, CORE_GROUP, "Machine"),
+                name(machine),
+                self.namespace
+            ));
+            self.tell(finding);
+            return;
+        }
+        if !self.look_at_template(machine, "/spec", "spec") {
+            return;
+        }
+        self.look_at_node(machine);
+    }
+
+    /// What a Machine is made from, or the Machines of a pool: bootstrap data first, because infrastructure needs it. Says
+    /// whether all is there.
+    pub(crate) fn look_at_template(&mut self, owner: &'a Value, pointer: &str, path: &str) -> bool {
+        if !self.look_at_bootstrap(owner, pointer, path) {
+            return false;
+        }
+        let Some(reference) = Reference::at(owner, &format!("{pointer}/infrastructureRef")) else {
+            return true;
+        };
+        let field = format!("{path}.infrastructureRef");
+        match self.follow(owner, &field, &reference) {
+            Some(found) => self.tell_of_infrastructure(found),
+            None => false,
+        }
+    }
+
+    fn look_at_bootstrap(&mut self, owner: &'a Value, pointer: &str, path: &str) -> bool {
+        if let Some(secret) = text(owner, &format!("{pointer}/bootstrap/dataSecretName")) {
+            return self.look_for_bootstrap_data(owner, secret, path);
+        }
+        let Some(reference) = Reference::at(owner, &format!("{pointer}/bootstrap/configRef")) else {
+            return true;
+        };
+        let Some(found) = self.follow(owner, &format!("{path}.bootstrap.configRef"), &reference) else {
+            return false;
+        };
+        if self.tell_of_standstill(found) {
+            return false;
+        }
+        if found.is_true("/status/ready", "/status/initialization/dataSecretCreated") {
+            return true;
+        }
+        let object = found.object;
+        self.blame(object);
+        let report = worst(object);
+        let says = report.as_ref().map(|it| format!("; {}", say(it))).unwrap_or_default();
+        let controller = self.controller_of(object);
+        let finding = Finding::new(
+            Problem::BootstrapNotReady,
+            ObjectRef::of(object),
+            format!(
+                "{} waits for its bootstrap data, which {} has not made{says}.",
+                self.call(owner),
+                self.call(object)
+            ),
+        )
+        .since(created(object))
+        .saying(report.as_ref())
+        .look(commands::describe(self.snapshot, object))
+        .look_if(controller.logs())
+        .by(controller);
+        self.tell(finding);
+        false
+    }
+
+    fn look_for_bootstrap_data(&mut self, owner: &Value, secret: &str, path: &str) -> bool {
+        let is_readable = self.snapshot.unreadable("", "Secret", secret).is_none();
+        let is_needed = text(owner, "/status/nodeRef/name").is_none();
+        if self.snapshot.secrets.contains(secret) || !is_readable || !is_needed {
+            return true;
+        }
+        let object = ObjectRef {
+            api_version: "v1".to_owned(),
+            kind: "Secret".to_owned(),
+            namespace: Some(self.namespace.clone()),
+            name: secret.to_owned(),
+        };
+        let sentence = format!(
+            "{} waits for its bootstrap data, which is to be in Secret {}/{secret} ({path}.bootstrap.dataSecretName); that \
+             Secret does not exist.",
+            self.call(owner),
+            self.namespace
+        );
+        let finding = Finding::new(Problem::BootstrapDataMissing, object, sentence)
+            .since(created(owner))
+            .saying(fields::report(owner, "BootstrapConfigReady").as_ref())
+            .look(format!("kubectl get secrets -n {}", self.namespace))
+            .go_on(format!(
+                "kubectl create secret generic {secret} -n {} --from-file value=bootstrap-data",
+                self.namespace
+            ));
+        self.tell(finding);
+        false
+    }
+
+    fn look_at_node(&mut self, machine: &'a Value) {
+        let controller = self.controller_of(machine);
+        let has_node = text(machine, "/status/nodeRef/name").is_some();
+        let provider_id = text(machine, "/spec/providerID");
+        let report = if has_node {
+            worst(machine)
+        } else {
+            fields::report(machine, "NodeReady").or_else(|| worst(machine))
+        };
+        let says = report.as_ref().map(|it| format!("; {}", say(it))).unwrap_or_default();
+        let finding = if has_node {
+            let sentence = format!("{} has a Node, but is not ready{says}.", self.call(machine));
+            Finding::new(Problem::MachineNotReady, ObjectRef::of(machine), sentence)
+        } else {
+            let sentence = match provider_id {
+                Some(id) => format!(
+                    "{} runs as {id}, but no Node with that providerID has joined the workload cluster{says}. Either the \
+                     machine failed to boot and join, or nobody sets the providerID of its Node.",
+                    self.call(machine)
+                ),
+                None => {
+                    format!("{} has no providerID, so its Node cannot be found{says}.", self.call(machine))
+                }
+            };
+            let (program, cluster) = (self.program, name(self.cluster));
+            Finding::new(Problem::MachineWithoutNode, ObjectRef::of(machine), sentence).look(format!(
+                "kubectl --kubeconfig <({program} get kubeconfig {cluster} -n {}) get nodes -o wide",
+                self.namespace
+            ))
+        };
+        let finding = finding
+            .since(created(machine))
+            .saying(report.as_ref())
+            .look(commands::describe(self.snapshot, machine))
+            .by(controller);
+        self.tell(finding);
+    }
+}
+
+/// Whether nothing is to be said of a Machine.
+fn is_well(machine: &Value) -> bool {
+    let is_ready = match fields::report(machine, "Ready") {
+        Some(report) => report.status == ConditionStatus::True,
+        None => is_true(
+            machine,
+            &["/status/initialization/infrastructureProvisioned", "/status/infrastructureReady"],
+        ),
+    };
+    text(machine, "/status/nodeRef/name").is_some()
+        && is_ready
+        && !is_deleting(machine)
+        && terminal_failure(machine).is_none()
+}

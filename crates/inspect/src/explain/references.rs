@@ -1,0 +1,275 @@
+//! From a reference to its object, or to why there is none.
+
+use capstan_api::{
+    contract::{ContractVersion, crd_name},
+    names::{BOOTSTRAP_GROUP, CONTROL_PLANE_GROUP, annotation},
+};
+use serde_json::Value;
+
+use super::{
+    commands, controllers,
+    fields::{
+        self, Reference, created, is_deleting, is_paused_by_annotation, kind, name, terminal_failure, text,
+    },
+    finding::{Finding, Problem},
+    inspector::Inspector,
+    snapshot::Definition,
+};
+use capstan_management::ObjectRef;
+
+/// The object behind a reference.
+#[derive(Clone, Copy)]
+pub(crate) struct Found<'a> {
+    pub(crate) object: &'a Value,
+    /// The contract that its provider keeps; not known where definitions cannot be read.
+    pub(crate) contract: Option<ContractVersion>,
+}
+
+impl Found<'_> {
+    /// Whether a field that moved between the contracts is true.
+    pub(crate) fn is_true(self, old: &str, new: &str) -> bool {
+        match self.contract {
+            Some(ContractVersion::V1Beta1) => fields::is_true(self.object, &[old]),
+            Some(ContractVersion::V1Beta2) => fields::is_true(self.object, &[new]),
+            None => fields::is_true(self.object, &[old, new]),
+        }
+    }
+}
+
+impl<'a> Inspector<'a> {
+    /// The object that a field of another one names; what keeps it from being found is told.
+    pub(crate) fn follow(&mut self, owner: &Value, field: &str, reference: &Reference) -> Option<Found<'a>> {
+        let snapshot = self.snapshot;
+        let Reference { group, kind, name } = reference;
+        let definition = snapshot.definition(group, kind);
+        if let Some(reason) = snapshot.unreadable(group, kind, name) {
+            // A converter that nobody runs is told by itself.
+            if !self.complain_of_webhooks(&self.stand_in(owner, reference)) {
+                let sentence = format!(
+                    "{kind} {name}, which {field} of {} names, cannot be read: {reason}.",
+                    self.call(owner)
+                );
+                self.tell(
+                    Finding::new(Problem::Unreadable, self.target(owner, reference), sentence)
+                        .look(commands::describe(snapshot, &self.stand_in(owner, reference))),
+                );
+            }
+            return None;
+        }
+        let crd_unreadable = snapshot
+            .unreadable("apiextensions.k8s.io", "CustomResourceDefinition", &crd_name(group, kind))
+            .is_some();
+        let contract = match definition {
+            None if crd_unreadable => None,
+            None => {
+                self.tell_of_missing_kind(owner, field, reference);
+                return None;
+            }
+            Some(definition) => match definition.picked() {
+                Some(picked) if definition.served.contains(&picked.version) => Some(picked.contract),
+                picked => {
+                    let finding = self.broken_contract(owner, field, reference, picked.map(|it| it.version));
+                    self.tell_once(finding);
+                    return None;
+                }
+            },
+        };
+        let Some(object) = snapshot.object(reference) else {
+            self.tell_of_missing_object(owner, field, reference);
+            return None;
+        };
+        Some(Found { object, contract })
+    }
+
+    fn tell_of_missing_kind(&mut self, owner: &Value, field: &str, reference: &Reference) {
+        let Reference { group, kind, .. } = reference;
+        let crd = crd_name(group, kind);
+        let sentence = match self.snapshot.misnamed.get(&crd) {
+            None => format!(
+                "{} refers by {field} to a {kind} of {group}, but that kind is not installed: CustomResourceDefinition \
+                 {crd} does not exist.",
+                self.call(owner)
+            ),
+            Some(other) => format!(
+                "{} refers by {field} to a {kind} of {group}, whose CustomResourceDefinition is called {other}; \
+                 controllers look for it under the name {crd}, and do not find it.",
+                self.call(owner)
+            ),
+        };
+        let flag = match group.as_str() {
+            BOOTSTRAP_GROUP => "bootstrap",
+            CONTROL_PLANE_GROUP => "control-plane",
+            _ => "infrastructure",
+        };
+        let finding = Finding::new(Problem::KindNotInstalled, self.target(owner, reference), sentence)
+            .since(created(owner))
+            .look(format!("kubectl get crds | grep {group}"))
+            .go_on(format!("{} init --{flag} PROVIDER", self.program));
+        self.tell(finding);
+    }
+
+    fn broken_contract(
+        &self,
+        owner: &Value,
+        field: &str,
+        reference: &Reference,
+        version: Option<String>,
+    ) -> Finding {
+        let crd = crd_name(&reference.group, &reference.kind);
+        let labels = ContractVersion::PREFERENCE.map(ContractVersion::label);
+        let (problem, reason) = match version {
+            None => (
+                Problem::NoContract,
+                format!(
+                    "has no label {} or {}, so no controller knows how to speak with its provider",
+                    labels[0], labels[1]
+                ),
+            ),
+            Some(version) => (
+                Problem::VersionNotServed,
+                format!("says by its labels that {version} is to be spoken, but does not serve it"),
+            ),
+        };
+        let sentence = format!(
+            "{} refers by {field} to {} {}, but CustomResourceDefinition {crd} {reason}.",
+            self.call(owner),
+            reference.kind,
+            reference.name
+        );
+        let definition = ObjectRef {
+            api_version: "apiextensions.k8s.io/v1".to_owned(),
+            kind: "CustomResourceDefinition".to_owned(),
+            namespace: None,
+            name: crd.clone(),
+        };
+        let served = self.snapshot.definitions.get(&crd).and_then(|it| it.served.last().cloned());
+        Finding::new(problem, definition, sentence)
+            .since(created(owner))
+            .look(format!("kubectl get crd {crd} --show-labels"))
+            .go_on(format!(
+                "kubectl label crd {crd} {}={} --overwrite",
+                labels[0],
+                served.unwrap_or_default()
+            ))
+    }
+
+    fn tell_of_missing_object(&mut self, owner: &Value, field: &str, reference: &Reference) {
+        let Reference { group, kind, name } = reference;
+        let finding = Finding::new(
+            Problem::ObjectMissing,
+            self.target(owner, reference),
+            format!("{} refers by {field} to {kind} {name}, which does not exist.", self.call(owner)),
+        )
+        .since(created(owner))
+        .look(commands::list(self.snapshot, group, kind, &self.namespace))
+        .go_on(format!("kubectl create -n {} -f {}.yaml", self.namespace, kind.to_lowercase()));
+        self.tell(finding);
+    }
+
+    /// Tells what keeps a provider from going on with an object, however far it is; says whether there is something.
+    pub(crate) fn tell_of_standstill(&mut self, found: Found<'a>) -> bool {
+        let object = found.object;
+        let call = self.call(object);
+        if is_deleting(object) {
+            let held = fields::finalizers(object).join(", ");
+            let sentence = format!(
+                "{call} is being deleted, though what stands on it is not; its finalizers are {held}."
+            );
+            let finding = Finding::new(Problem::ObjectDeleting, ObjectRef::of(object), sentence)
+                .since(fields::deleted(object))
+                .look(commands::describe(self.snapshot, object));
+            self.tell(finding);
+            return true;
+        }
+        if is_paused_by_annotation(object) {
+            self.tell_of_annotation(object);
+            return true;
+        }
+        // The newer contract has no such failures.
+        let failure = terminal_failure(object).filter(|_| found.contract != Some(ContractVersion::V1Beta2));
+        if let Some(failure) = failure {
+            let (kind, name) = (kind(object), name(object));
+            let finding = Finding::new(
+                Problem::TerminalFailure,
+                ObjectRef::of(object),
+                format!(
+                    "The provider of {call} has given up: {failure}. It will not try again with this object."
+                ),
+            )
+            .saying(fields::report(object, "Ready").as_ref())
+            .by(self.controller_of(object))
+            .look(commands::describe(self.snapshot, object))
+            .go_on(format!(
+                "kubectl delete {} {name} -n {} # then create the {kind} again",
+                commands::resource(self.snapshot, fields::group(object), kind),
+                self.namespace
+            ));
+            self.tell(finding);
+            return true;
+        }
+        false
+    }
+
+    pub(crate) fn tell_of_annotation(&mut self, object: &Value) {
+        let finding = Finding::new(
+            Problem::PausedByAnnotation,
+            ObjectRef::of(object),
+            format!(
+                "{} is paused by its annotation {}: no controller touches it.",
+                self.call(object),
+                annotation::PAUSED
+            ),
+        )
+        .saying(fields::report(object, "Paused").as_ref())
+        .go_on(commands::unannotate(self.snapshot, object, annotation::PAUSED));
+        self.tell(finding);
+    }
+
+    /// Tells of a controller that does not run, and of webhooks that do not answer; says whether there are any.
+    pub(crate) fn blame(&mut self, object: &Value) -> bool {
+        let controller = self.controller_of(object);
+        let Some(complaint) = controllers::complaint(&controller, kind(object), self.program) else {
+            return self.complain_of_webhooks(object);
+        };
+        self.tell_once(complaint.since(created(object)));
+        // A controller that is down does not answer its webhooks either: that goes without saying.
+        self.complain_of_webhooks_but(object, controller.namespace.as_deref());
+        true
+    }
+
+    pub(crate) fn complain_of_webhooks(&mut self, object: &Value) -> bool {
+        self.complain_of_webhooks_but(object, None)
+    }
+
+    /// The same but for webhooks that are answered from a namespace.
+    fn complain_of_webhooks_but(&mut self, object: &Value, namespace: Option<&str>) -> bool {
+        let complaints = super::webhooks::complaints(self.snapshot, object, namespace);
+        let is_any = !complaints.is_empty();
+        for complaint in complaints {
+            let controller = self.controller_of(object);
+            self.tell_once(complaint.by(controller));
+        }
+        is_any
+    }
+
+    /// As much of an object as its reference says.
+    fn stand_in(&self, owner: &Value, reference: &Reference) -> Value {
+        let target = self.target(owner, reference);
+        serde_json::json!({
+            "apiVersion": target.api_version, "kind": target.kind,
+            "metadata": {"namespace": target.namespace, "name": target.name},
+        })
+    }
+
+    /// What a reference names.
+    fn target(&self, owner: &Value, reference: &Reference) -> ObjectRef {
+        let picked = self.snapshot.definition(&reference.group, &reference.kind).and_then(Definition::picked);
+        let version = picked.map(|it| format!("/{}", it.version)).unwrap_or_default();
+        ObjectRef {
+            api_version: format!("{}{version}", reference.group),
+            kind: reference.kind.clone(),
+            namespace: text(owner, "/metadata/namespace").map(str::to_owned),
+            name: reference.name.clone(),
+        }
+    }
+}

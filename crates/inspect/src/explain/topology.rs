@@ -1,0 +1,82 @@
+//! Clusters that a ClusterClass stands behind.
+
+use capstan_api::{conditions::ConditionStatus, names::CORE_GROUP};
+
+use super::{
+    commands,
+    fields::{self, created, name, text},
+    finding::{Finding, Problem},
+    inspector::{Inspector, say},
+};
+use capstan_management::ObjectRef;
+
+/// Namespace and name of the ClusterClass that a Cluster of either version names.
+pub(crate) fn class(cluster: &serde_json::Value) -> Option<(String, String)> {
+    let own = text(cluster, "/metadata/namespace").unwrap_or_default();
+    let (name, namespace) = match text(cluster, "/spec/topology/classRef/name") {
+        Some(name) => (name, text(cluster, "/spec/topology/classRef/namespace")),
+        None => (text(cluster, "/spec/topology/class")?, text(cluster, "/spec/topology/classNamespace")),
+    };
+    Some((namespace.unwrap_or(own).to_owned(), name.to_owned()))
+}
+
+impl Inspector<'_> {
+    pub(crate) fn look_at_topology(&mut self) {
+        let Some((namespace, class)) = class(self.cluster) else {
+            return;
+        };
+        let cluster = self.cluster;
+        let report = self.report("TopologyReconciled");
+        let is_there = self
+            .snapshot
+            .all(CORE_GROUP, "ClusterClass")
+            .any(|it| name(it) == class && text(it, "/metadata/namespace") == Some(namespace.as_str()));
+        let is_readable = self.snapshot.unreadable(CORE_GROUP, "ClusterClass", &class).is_none();
+        if !is_there && is_readable {
+            let object = ObjectRef {
+                api_version: text(cluster, "/apiVersion").unwrap_or_default().to_owned(),
+                kind: "ClusterClass".to_owned(),
+                namespace: Some(namespace.clone()),
+                name: class.clone(),
+            };
+            let sentence = format!(
+                "{} is made from ClusterClass {namespace}/{class}, which does not exist.",
+                self.call(cluster)
+            );
+            let finding = Finding::new(Problem::ClusterClassMissing, object, sentence)
+                .since(created(cluster))
+                .saying(report.as_ref())
+                .by(self.controller_of(cluster))
+                .look(commands::list(self.snapshot, CORE_GROUP, "ClusterClass", &namespace))
+                .go_on(format!("kubectl create -n {namespace} -f clusterclass.yaml"));
+            self.tell(finding);
+            return;
+        }
+        // A topology on its way to its next state is no failure.
+        let is_failed = report.as_ref().is_some_and(|it| {
+            it.status != ConditionStatus::True
+                && ["ReconcileFailed", "ClusterClassNotReconciled"].contains(&it.reason.as_str())
+        });
+        let is_empty = fields::Reference::at(cluster, "/spec/infrastructureRef").is_none();
+        if is_failed || is_empty {
+            let says = match &report {
+                Some(report) => say(report),
+                None => "no controller has reported on it; is feature ClusterTopology turned on?".to_owned(),
+            };
+            let finding = Finding::new(
+                Problem::TopologyNotReconciled,
+                ObjectRef::of(cluster),
+                format!(
+                    "What {} stands on has not been made from its ClusterClass: {says}.",
+                    self.call(cluster)
+                ),
+            )
+            .since(created(cluster))
+            .saying(report.as_ref())
+            .by(self.controller_of(cluster))
+            .look(commands::describe(self.snapshot, cluster))
+            .look_if(self.controller_of(cluster).logs());
+            self.tell(finding);
+        }
+    }
+}

@@ -1,0 +1,426 @@
+//! Rollouts of machines: started again, paused, resumed.
+
+use std::{fmt, str::FromStr};
+
+use capstan_api::names::{CONTROL_PLANE_GROUP, CORE_GROUP, FIELD_MANAGER, annotation};
+use jiff::Timestamp;
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+
+use capstan_management::{Kind, ManagementCluster, ServerError};
+
+/// What is done to a rollout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// All machines are replaced, from now on.
+    Restart,
+    /// Nothing is rolled out until it is resumed.
+    Pause,
+    /// What was paused goes on.
+    Resume,
+}
+
+impl Action {
+    /// What is done, as in "cannot pause".
+    pub const fn verb(self) -> &'static str {
+        match self {
+            Self::Restart => "restart",
+            Self::Pause => "pause",
+            Self::Resume => "resume",
+        }
+    }
+
+    /// What has been done, as in "was paused".
+    pub const fn participle(self) -> &'static str {
+        match self {
+            Self::Restart => "restarted",
+            Self::Pause => "paused",
+            Self::Resume => "resumed",
+        }
+    }
+}
+
+/// The kinds whose machines are rolled out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// Workers.
+    MachineDeployment,
+    /// A control plane of the kubeadm provider.
+    KubeadmControlPlane,
+}
+
+impl Target {
+    const ALL: [Self; 2] = [Self::MachineDeployment, Self::KubeadmControlPlane];
+
+    /// The kind.
+    pub const fn kind(self) -> &'static str {
+        match self {
+            Self::MachineDeployment => "MachineDeployment",
+            Self::KubeadmControlPlane => "KubeadmControlPlane",
+        }
+    }
+
+    const fn group(self) -> &'static str {
+        match self {
+            Self::MachineDeployment => CORE_GROUP,
+            Self::KubeadmControlPlane => CONTROL_PLANE_GROUP,
+        }
+    }
+
+    fn is_paused(self, object: &Value) -> bool {
+        match self {
+            Self::MachineDeployment => object.pointer("/spec/paused") == Some(&Value::Bool(true)),
+            Self::KubeadmControlPlane => {
+                object.pointer("/metadata/annotations").is_some_and(|it| it.get(annotation::PAUSED).is_some())
+            }
+        }
+    }
+
+    fn pause(self, is_paused: bool) -> Value {
+        match self {
+            Self::MachineDeployment => json!({"spec": {"paused": is_paused}}),
+            Self::KubeadmControlPlane => {
+                let value = if is_paused { json!("true") } else { Value::Null };
+                json!({"metadata": {"annotations": {annotation::PAUSED: value}}})
+            }
+        }
+    }
+}
+
+/// What to roll out, as it is written on the command line: `machinedeployment/my-workers`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resource {
+    /// The kind.
+    pub target: Target,
+    /// The name.
+    pub name: String,
+}
+
+impl fmt::Display for Resource {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}/{}", self.target.kind().to_lowercase(), self.name)
+    }
+}
+
+/// A text names nothing that can be rolled out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not KIND/NAME with kind machinedeployment or kubeadmcontrolplane")]
+pub struct InvalidResource {
+    /// The text.
+    pub text: String,
+}
+
+impl FromStr for Resource {
+    type Err = InvalidResource;
+
+    fn from_str(text: &str) -> Result<Self, InvalidResource> {
+        let invalid = || InvalidResource { text: text.to_owned() };
+        let (kind, name) = text.split_once('/').ok_or_else(invalid)?;
+        let target = Target::ALL.into_iter().find(|it| it.kind().eq_ignore_ascii_case(kind));
+        match target {
+            Some(target) if !name.is_empty() && !name.contains('/') => {
+                Ok(Self { target, name: name.to_owned() })
+            }
+            _ => Err(invalid()),
+        }
+    }
+}
+
+/// Why nothing is done.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// It is paused, so that a restart would do nothing.
+    #[error("it is paused")]
+    Paused,
+    /// It is paused already.
+    #[error("it is paused already")]
+    PausedAlready,
+    /// There is nothing to resume.
+    #[error("it is not paused")]
+    NotPaused,
+    /// Somebody has planned a rollout for later.
+    #[error("a rollout is planned already: {field} is {after}")]
+    Planned {
+        /// Where it is planned.
+        field: &'static str,
+        /// For when.
+        after: Timestamp,
+    },
+    /// Somebody has planned a rollout for a time that nobody can read.
+    #[error("{field} is {found}, which is not a time")]
+    OddTime {
+        /// Where it is planned.
+        field: &'static str,
+        /// What is there.
+        found: String,
+    },
+}
+
+/// The merge patch that does it.
+pub fn plan(action: Action, target: Target, object: &Value, now: Timestamp) -> Result<Value, Refusal> {
+    let is_paused = target.is_paused(object);
+    match action {
+        Action::Pause if is_paused => Err(Refusal::PausedAlready),
+        Action::Pause => Ok(target.pause(true)),
+        Action::Resume if !is_paused => Err(Refusal::NotPaused),
+        Action::Resume => Ok(target.pause(false)),
+        Action::Restart if is_paused => Err(Refusal::Paused),
+        Action::Restart => restart(object, now),
+    }
+}
+
+fn restart(object: &Value, now: Timestamp) -> Result<Value, Refusal> {
+    let is_old = object["apiVersion"].as_str().is_some_and(|it| it.ends_with("/v1beta1"));
+    let (field, pointer) = if is_old {
+        ("spec.rolloutAfter", "/spec/rolloutAfter")
+    } else {
+        ("spec.rollout.after", "/spec/rollout/after")
+    };
+    if let Some(found) = object.pointer(pointer).filter(|it| !it.is_null()) {
+        let after: Option<Timestamp> = found.as_str().and_then(|it| it.parse().ok());
+        let after = after.ok_or_else(|| Refusal::OddTime { field, found: found.to_string() })?;
+        if after > now {
+            return Err(Refusal::Planned { field, after });
+        }
+    }
+    // Kubernetes keeps whole seconds.
+    let now = json!(now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
+    Ok(if is_old {
+        json!({"spec": {"rolloutAfter": now}})
+    } else {
+        json!({"spec": {"rollout": {"after": now}}})
+    })
+}
+
+/// A rollout was not touched.
+#[derive(Debug, thiserror::Error)]
+pub enum RolloutError {
+    /// The server refused, or could not be reached.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    /// The kind is not there.
+    #[error("cannot {} {resource}: {url} knows no kind {} of {}", action.verb(), resource.target.kind(), resource.target.group())]
+    NotInstalled {
+        /// What was to be done.
+        action: Action,
+        /// To what.
+        resource: Resource,
+        /// The API server.
+        url: String,
+    },
+    /// Nothing has that name.
+    #[error("cannot {} {resource}: there is no {} {namespace}/{}", action.verb(), resource.target.kind(), resource.name)]
+    NotFound {
+        /// What was to be done.
+        action: Action,
+        /// To what.
+        resource: Resource,
+        /// The namespace that was looked at.
+        namespace: String,
+        /// The names that are there.
+        here: Vec<String>,
+    },
+    /// It would be wrong, or do nothing.
+    #[error("cannot {} {resource}: {refusal}", action.verb())]
+    Refused {
+        /// What was to be done.
+        action: Action,
+        /// To what.
+        resource: Resource,
+        /// Where it is.
+        namespace: String,
+        /// Why not.
+        refusal: Refusal,
+    },
+}
+
+impl RolloutError {
+    /// What to do about it, by a program of that name.
+    pub fn hint(&self, program: &str) -> Option<String> {
+        match self {
+            Self::Server(error) => error.hint(),
+            Self::NotInstalled { .. } => Some("is the provider of that kind installed there?".to_owned()),
+            Self::NotFound { here, namespace, .. } if here.is_empty() => {
+                Some(format!("namespace {namespace} has none; -n names another one"))
+            }
+            Self::NotFound { here, namespace, .. } => {
+                Some(format!("namespace {namespace} has these: {}", here.join(", ")))
+            }
+            Self::Refused { resource, namespace, refusal, .. } => match refusal {
+                Refusal::Paused => {
+                    Some(format!("resume it first: {program} alpha rollout resume {resource} -n {namespace}"))
+                }
+                Refusal::PausedAlready | Refusal::NotPaused => Some("nothing was changed".to_owned()),
+                Refusal::Planned { field, .. } | Refusal::OddTime { field, .. } => {
+                    Some(format!("remove {field} first, or wait for it"))
+                }
+            },
+        }
+    }
+}
+
+/// Does it to one resource.
+pub async fn perform(
+    cluster: &ManagementCluster,
+    namespace: &str,
+    resource: &Resource,
+    action: Action,
+    now: Timestamp,
+) -> Result<(), RolloutError> {
+    let target = resource.target;
+    let Some(kind) = cluster.kinds().await?.any_version(target.group(), target.kind()) else {
+        let url = cluster.url().to_owned();
+        return Err(RolloutError::NotInstalled { action, resource: resource.clone(), url });
+    };
+    let failed =
+        |doing: &str, error| cluster.failed(format!("{doing} {resource} in namespace {namespace}"), error);
+    let api = cluster.objects(kind, Some(namespace));
+    let found = api.get_opt(&resource.name).await.map_err(|error| failed("read", error))?;
+    let Some(found) = found else {
+        return Err(not_found(cluster, kind, namespace, resource, action).await);
+    };
+    let object = crate::clusters::whole(kind, found);
+    let patch = plan(action, target, &object, now).map_err(|refusal| RolloutError::Refused {
+        action,
+        resource: resource.clone(),
+        namespace: namespace.to_owned(),
+        refusal,
+    })?;
+    let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+    let patched = api.patch(&resource.name, &params, &Patch::Merge(&patch)).await;
+    patched.map_err(|error| failed(action.verb(), error))?;
+    Ok(())
+}
+
+async fn not_found(
+    cluster: &ManagementCluster,
+    kind: &Kind,
+    namespace: &str,
+    resource: &Resource,
+    action: Action,
+) -> RolloutError {
+    // Names are a help only: without them the error is the same.
+    let listed = cluster.list_metadata(kind, Some(namespace), "").await.unwrap_or_default();
+    RolloutError::NotFound {
+        action,
+        resource: resource.clone(),
+        namespace: namespace.to_owned(),
+        here: listed.into_iter().filter_map(|it| it.metadata.name).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: &str = "2026-01-02T03:04:05.678Z";
+
+    #[expect(clippy::needless_pass_by_value, reason = "cases read better so")]
+    fn deployment(version: &str, spec: Value) -> Value {
+        json!({"apiVersion": format!("{CORE_GROUP}/{version}"), "kind": "MachineDeployment", "spec": spec})
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "cases read better so")]
+    fn control_plane(annotations: Value) -> Value {
+        let version = format!("{CONTROL_PLANE_GROUP}/v1beta2");
+        json!({"apiVersion": version, "kind": "KubeadmControlPlane", "metadata": {"annotations": annotations}})
+    }
+
+    #[test]
+    fn resources_are_kinds_and_names() {
+        use Target::{KubeadmControlPlane, MachineDeployment};
+        for (text, expected) in [
+            ("machinedeployment/a", Some((MachineDeployment, "a"))),
+            ("MachineDeployment/Some.Name", Some((MachineDeployment, "Some.Name"))),
+            ("kubeadmcontrolplane/b", Some((KubeadmControlPlane, "b"))),
+            ("machinedeployment/", None),
+            ("machinedeployment", None),
+            ("machinedeployment/a/b", None),
+            ("machineset/a", None),
+            ("/a", None),
+        ] {
+            let parsed: Option<Resource> = text.parse().ok();
+            let expected = expected.map(|(target, name)| Resource { target, name: name.to_owned() });
+            assert_eq!(parsed, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_done_depends_on_the_object() {
+        use Action::{Pause, Restart, Resume};
+        use Target::{KubeadmControlPlane, MachineDeployment};
+        let planned = |field| Err(Refusal::Planned { field, after: "2026-01-02T03:04:06Z".parse().unwrap() });
+        let (plain, paused) = (json!({}), json!({"paused": true}));
+        let held = json!({annotation::PAUSED: ""});
+        for (action, target, object, expected) in [
+            (
+                Pause,
+                MachineDeployment,
+                deployment("v1beta2", plain.clone()),
+                Ok(json!({"spec": {"paused": true}})),
+            ),
+            (Pause, MachineDeployment, deployment("v1beta2", paused.clone()), Err(Refusal::PausedAlready)),
+            (
+                Resume,
+                MachineDeployment,
+                deployment("v1beta1", paused.clone()),
+                Ok(json!({"spec": {"paused": false}})),
+            ),
+            (Resume, MachineDeployment, deployment("v1beta2", plain.clone()), Err(Refusal::NotPaused)),
+            (Restart, MachineDeployment, deployment("v1beta2", paused), Err(Refusal::Paused)),
+            (
+                Restart,
+                MachineDeployment,
+                deployment("v1beta2", plain.clone()),
+                Ok(json!({"spec": {"rollout": {"after": "2026-01-02T03:04:05Z"}}})),
+            ),
+            (
+                Restart,
+                MachineDeployment,
+                deployment("v1beta1", plain),
+                Ok(json!({"spec": {"rolloutAfter": "2026-01-02T03:04:05Z"}})),
+            ),
+            (
+                Restart,
+                MachineDeployment,
+                deployment("v1beta2", json!({"rollout": {"after": "2026-01-02T03:04:06Z"}})),
+                planned("spec.rollout.after"),
+            ),
+            (
+                Restart,
+                MachineDeployment,
+                deployment("v1beta1", json!({"rolloutAfter": "2026-01-02T03:04:06Z"})),
+                planned("spec.rolloutAfter"),
+            ),
+            (
+                Restart,
+                MachineDeployment,
+                deployment("v1beta2", json!({"rollout": {"after": "2026-01-02T03:04:04Z"}})),
+                Ok(json!({"spec": {"rollout": {"after": "2026-01-02T03:04:05Z"}}})),
+            ),
+            (
+                Restart,
+                MachineDeployment,
+                deployment("v1beta2", json!({"rollout": {"after": "soon"}})),
+                Err(Refusal::OddTime { field: "spec.rollout.after", found: "\"soon\"".to_owned() }),
+            ),
+            (
+                Pause,
+                KubeadmControlPlane,
+                control_plane(json!({})),
+                Ok(json!({"metadata": {"annotations": {annotation::PAUSED: "true"}}})),
+            ),
+            (Pause, KubeadmControlPlane, control_plane(held.clone()), Err(Refusal::PausedAlready)),
+            (
+                Resume,
+                KubeadmControlPlane,
+                control_plane(held.clone()),
+                Ok(json!({"metadata": {"annotations": {annotation::PAUSED: null}}})),
+            ),
+            (Resume, KubeadmControlPlane, control_plane(json!({})), Err(Refusal::NotPaused)),
+            (Restart, KubeadmControlPlane, control_plane(held), Err(Refusal::Paused)),
+        ] {
+            assert_eq!(plan(action, target, &object, NOW.parse().unwrap()), expected, "{action:?} {object}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! What clusterctl wrote, taken over: fields that a new release no longer has go away with the next apply.
+//!
+//! clusterctl updates objects; we apply them. Without this the fields of an update would stay for good, since nobody
+//! who applies owns them.
+
+use capstan_api::names::FIELD_MANAGER;
+use futures::{StreamExt, TryStreamExt, stream};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{FieldsV1, ManagedFieldsEntry};
+use kube::{
+    api::{Patch, PatchParams},
+    core::ObjectMeta,
+};
+use serde_json::{Value, json};
+
+use crate::{ManagementCluster, ServerError, error, sweep::Component};
+
+/// The name under which clusterctl writes.
+const CLUSTERCTL: &str = "clusterctl";
+const APPLY: &str = "Apply";
+const UPDATE: &str = "Update";
+const AT_ONCE: usize = 16;
+/// How often an object may change under our hands.
+const MOST_TRIES: usize = 5;
+
+/// Makes clusterctl's fields of objects ours.
+pub async fn adopt(cluster: &ManagementCluster, objects: &[Component]) -> Result<(), ServerError> {
+    let theirs = objects.iter().filter(|it| is_needed(it));
+    stream::iter(theirs.map(|object| adopt_one(cluster, object)))
+        .buffer_unordered(AT_ONCE)
+        .try_collect()
+        .await
+}
+
+/// Whether clusterctl has fields of an object.
+pub fn is_needed(object: &Component) -> bool {
+    changed(&object.metadata).is_some()
+}
+
+async fn adopt_one(cluster: &ManagementCluster, object: &Component) -> Result<(), ServerError> {
+    let Component { kind, id, metadata, .. } = object;
+    let api = cluster.objects(kind, id.namespace.as_deref());
+    let mut metadata = metadata.clone();
+    for tries in 1.. {
+        let Some(fields) = changed(&metadata) else { break };
+        // A list is replaced as a whole, and the version makes sure that it is the one that was looked at.
+        let patch = json!({"resourceVersion": metadata.resource_version, "managedFields": fields});
+        let patch = Patch::Merge(json!({"metadata": patch}));
+        match api.patch_metadata(&id.name, &PatchParams::default(), &patch).await {
+            Ok(_) => break,
+            Err(error) if error::is_not_found(&error) => break,
+            // Controllers write the status of what runs all the time.
+            Err(error) if error::is_passing(&error) && tries < MOST_TRIES => {}
+            Err(error) => return Err(cluster.failed(format!("take over {id}"), error)),
+        }
+        let found = api.get_metadata_opt(&id.name).await;
+        let found = found.map_err(|error| cluster.failed(format!("look at {id}"), error))?;
+        let Some(found) = found else { break };
+        metadata = found.metadata;
+    }
+    Ok(())
+}
+
+fn changed(metadata: &ObjectMeta) -> Option<Vec<ManagedFieldsEntry>> {
+    adopted(metadata.managed_fields.as_deref()?)
+}
+
+/// Who owns which fields after that; none if nothing changes.
+fn adopted(fields: &[ManagedFieldsEntry]) -> Option<Vec<ManagedFieldsEntry>> {
+    let is_theirs = |it: &&ManagedFieldsEntry| {
+        it.manager.as_deref() == Some(CLUSTERCTL)
+            && it.operation.as_deref() == Some(UPDATE)
+            && it.subresource.as_deref().unwrap_or_default().is_empty()
+    };
+    let is_ours = |it: &&ManagedFieldsEntry| {
+        it.manager.as_deref() == Some(FIELD_MANAGER) && it.operation.as_deref() == Some(APPLY)
+    };
+    let mut merged = fields.iter().find(is_theirs)?.clone();
+    let mut owned = json!({});
+    for entry in fields.iter().filter(|it| is_theirs(it) || is_ours(it)) {
+        unite(&mut owned, entry.fields_v1.as_ref().map_or(&Value::Null, |it| &it.0));
+    }
+    merged.manager = Some(FIELD_MANAGER.to_owned());
+    merged.operation = Some(APPLY.to_owned());
+    merged.fields_v1 = Some(FieldsV1(owned));
+    let others = fields.iter().filter(|it| !is_theirs(it) && !is_ours(it)).cloned();
+    Some([merged].into_iter().chain(others).collect())
+}
+
+/// Adds the fields of one set to another.
+fn unite(into: &mut Value, more: &Value) {
+    let (Some(into), Some(more)) = (into.as_object_mut(), more.as_object()) else { return };
+    for (name, fields) in more {
+        unite(into.entry(name).or_insert_with(|| json!({})), fields);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(manager: &str, operation: &str, subresource: &str, fields: Value) -> ManagedFieldsEntry {
+        let optional = |text: &str| Some(text.to_owned()).filter(|it| !it.is_empty());
+        ManagedFieldsEntry {
+            manager: optional(manager),
+            operation: optional(operation),
+            subresource: optional(subresource),
+            fields_v1: Some(FieldsV1(fields)),
+            ..ManagedFieldsEntry::default()
+        }
+    }
+
+    #[test]
+    fn what_clusterctl_wrote_becomes_ours_and_nothing_else() {
+        let kubelet = entry("kubelet", UPDATE, "", json!({"f:x": {}}));
+        let status = entry(CLUSTERCTL, UPDATE, "status", json!({"f:status": {}}));
+        let theirs = entry(CLUSTERCTL, UPDATE, "", json!({"f:spec": {"f:a": {}, "f:b": {"f:c": {}}}}));
+        let ours = entry(FIELD_MANAGER, APPLY, "", json!({"f:spec": {"f:b": {"f:d": {}}}}));
+        let both = json!({"f:spec": {"f:a": {}, "f:b": {"f:c": {}, "f:d": {}}}});
+        assert_eq!(
+            adopted(&[kubelet.clone(), ours.clone(), theirs, status.clone()]),
+            Some(vec![entry(FIELD_MANAGER, APPLY, "", both), kubelet.clone(), status.clone()])
+        );
+        assert_eq!(adopted(&[kubelet, ours, status]), None, "nothing to write");
+    }
+}

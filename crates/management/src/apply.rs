@@ -1,0 +1,275 @@
+//! Objects into a management cluster: in waves, so that nothing comes before what it needs, and all objects of a wave at
+//! the same time.
+
+use std::time::Duration;
+
+use capstan_api::names::FIELD_MANAGER;
+use futures::{StreamExt, TryStreamExt, stream};
+use kube::api::{Patch, PatchParams};
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+
+use crate::{Kind, Kinds, ManagementCluster, ObjectRef, ServerError, error, served};
+
+/// How many requests are under way at a time.
+const AT_ONCE: usize = 16;
+/// For how long a request is repeated that fails for a reason that passes.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// For how long a kind or a namespace may be unknown that was just made: servers hear of it one after the other.
+const HEARSAY: Duration = Duration::from_secs(30);
+const FIRST_DELAY: Duration = Duration::from_millis(100);
+const LONGEST_DELAY: Duration = Duration::from_secs(3);
+
+/// Objects that wait for nothing but the waves before theirs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Wave {
+    /// What other objects are in.
+    Namespaces,
+    /// The kinds of other objects.
+    Definitions,
+    /// Roles, accounts, configuration, services, certificates.
+    Settings,
+    /// What runs.
+    Workloads,
+    /// What the API server asks before it accepts something: last, since nobody answers before the workloads run.
+    Webhooks,
+}
+
+impl Wave {
+    /// All of them, in order.
+    pub const ALL: [Self; 5] =
+        [Self::Namespaces, Self::Definitions, Self::Settings, Self::Workloads, Self::Webhooks];
+
+    /// The wave of an object.
+    pub fn of(object: &Value) -> Self {
+        let group = object["apiVersion"].as_str().and_then(|it| it.split_once('/')).map_or("", |it| it.0);
+        match (group, object["kind"].as_str().unwrap_or_default()) {
+            ("", "Namespace") => Self::Namespaces,
+            ("apiextensions.k8s.io", "CustomResourceDefinition") => Self::Definitions,
+            ("apps", "Deployment" | "DaemonSet" | "StatefulSet" | "ReplicaSet")
+            | ("batch", "Job" | "CronJob")
+            | ("", "Pod" | "ReplicationController") => Self::Workloads,
+            ("admissionregistration.k8s.io", _) | ("apiregistration.k8s.io", "APIService") => Self::Webhooks,
+            _ => Self::Settings,
+        }
+    }
+
+    /// What to call it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Namespaces => "namespaces",
+            Self::Definitions => "definitions",
+            Self::Settings => "settings",
+            Self::Workloads => "workloads",
+            Self::Webhooks => "webhooks",
+        }
+    }
+}
+
+/// What is told on the way.
+#[derive(Clone, Debug)]
+pub enum Event<'a> {
+    /// A wave begins.
+    Wave {
+        /// Which.
+        wave: Wave,
+        /// How many objects are in it.
+        count: usize,
+    },
+    /// An object is there.
+    Applied(&'a ObjectRef),
+    /// An object could not be written yet, and is tried again.
+    Retrying {
+        /// Which.
+        object: &'a ObjectRef,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Who is told.
+pub type Tell<'a> = &'a (dyn Fn(Event<'_>) + Sync);
+
+/// Objects could not be applied.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// The server refused one, or could not be reached.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    /// The server has no such kind.
+    #[error("cannot apply {object}: the server knows no kind {} in {}", object.kind, object.api_version)]
+    UnknownKind {
+        /// The object.
+        object: Box<ObjectRef>,
+    },
+    /// A kind is not served in time.
+    #[error("{object} is not served: {reason}")]
+    NotEstablished {
+        /// Its definition.
+        object: Box<ObjectRef>,
+        /// What its conditions say.
+        reason: String,
+    },
+}
+
+impl ApplyError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Server(error) => error.hint(),
+            Self::UnknownKind { object } => Some(format!(
+                "install what defines {} first: its CustomResourceDefinition is neither on the server nor among the \
+                 objects",
+                object.kind
+            )),
+            Self::NotEstablished { object, .. } => {
+                Some(format!("look at its conditions: kubectl get crd {} -o yaml", object.name))
+            }
+        }
+    }
+}
+
+/// Applies objects in waves. What is there already is changed to what is wanted; fields of others are left alone.
+pub async fn apply(cluster: &ManagementCluster, objects: &[Value], tell: Tell<'_>) -> Result<(), ApplyError> {
+    let mut kinds = cluster.kinds().await?.clone();
+    kinds.learn_all(objects);
+    apply_known(cluster, &kinds, &objects.iter().collect::<Vec<_>>(), tell).await
+}
+
+/// The same where the kinds are known, among them those that were made after the server was asked.
+pub async fn apply_known(
+    cluster: &ManagementCluster,
+    kinds: &Kinds,
+    objects: &[&Value],
+    tell: Tell<'_>,
+) -> Result<(), ApplyError> {
+    write(cluster, kinds, objects, tell).await?;
+    // The server makes them known while everything else is written.
+    served::wait(cluster, definitions(objects)).await
+}
+
+/// How objects are applied. Our JSON names no field twice, and a field that the server does not know is refused in any
+/// case: there is nothing left for it to read a second time.
+pub fn params() -> PatchParams {
+    PatchParams::apply(FIELD_MANAGER).force().validation_ignore()
+}
+
+/// The same without waiting for kinds that nothing is written of.
+pub async fn write(
+    cluster: &ManagementCluster,
+    kinds: &Kinds,
+    objects: &[&Value],
+    tell: Tell<'_>,
+) -> Result<(), ApplyError> {
+    // A kind that nobody knows would be found out about halfway.
+    for object in objects {
+        kind_of(kinds, object)?;
+    }
+    for wave in Wave::ALL {
+        let mut members: Vec<&Value> = objects.iter().copied().filter(|it| Wave::of(it) == wave).collect();
+        if members.is_empty() {
+            continue;
+        }
+        // A server has to find an address for each Service: who begins with them does not wait for them in the end.
+        members.sort_by_key(|it| it["kind"] != "Service");
+        tell(Event::Wave { wave, count: members.len() });
+        let applied = members.iter().map(|object| async move {
+            put(cluster, kind_of(kinds, object)?, object, tell).await?;
+            tell(Event::Applied(&ObjectRef::of(object)));
+            Ok::<_, ApplyError>(())
+        });
+        stream::iter(applied).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
+        if wave == Wave::Definitions {
+            served::wait(cluster, used(&members, objects)).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The definitions among objects.
+pub fn definitions<'a>(objects: &[&'a Value]) -> Vec<&'a Value> {
+    objects.iter().copied().filter(|it| Wave::of(it) == Wave::Definitions).collect()
+}
+
+/// Those of the definitions that some of the objects are of.
+pub fn used<'a>(definitions: &[&'a Value], objects: &[&Value]) -> Vec<&'a Value> {
+    definitions.iter().copied().filter(|it| is_used(it, objects)).collect()
+}
+
+/// Whether some of the objects are of a kind that is defined.
+pub fn is_used(definition: &Value, objects: &[&Value]) -> bool {
+    let mut defined = Kinds::default();
+    defined.learn(definition);
+    objects.iter().any(|it| defined.of(it).is_some())
+}
+
+fn kind_of<'a>(kinds: &'a Kinds, object: &Value) -> Result<&'a Kind, ApplyError> {
+    kinds.of(object).ok_or_else(|| ApplyError::UnknownKind { object: Box::new(ObjectRef::of(object)) })
+}
+
+/// Writes one object, again while the reason that it fails for may pass.
+pub async fn put(
+    cluster: &ManagementCluster,
+    kind: &Kind,
+    object: &Value,
+    tell: Tell<'_>,
+) -> Result<(), ServerError> {
+    let id = ObjectRef::of(object);
+    let api = cluster.objects(kind, id.namespace.as_deref());
+    let params = params();
+    let start = Instant::now();
+    let mut delay = FIRST_DELAY;
+    // What has become of it nobody wants to know, and definitions are large.
+    while let Err(error) = api.patch_metadata(&id.name, &params, &Patch::Apply(object)).await {
+        let is_passing = is_worth_another_try(&error, start.elapsed());
+        let failed = cluster.failed(format!("apply {id}"), error);
+        if !is_passing {
+            return Err(failed);
+        }
+        tell(Event::Retrying { object: &id, reason: failed.to_string() });
+        sleep(delay).await;
+        delay = (delay * 2).min(LONGEST_DELAY);
+    }
+    Ok(())
+}
+
+fn is_worth_another_try(error: &kube::Error, elapsed: Duration) -> bool {
+    (error::is_passing(error) && elapsed < PATIENCE) || (error::is_not_found(error) && elapsed < HEARSAY)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn nothing_comes_before_what_it_needs() {
+        for (api_version, kind, wave) in [
+            ("v1", "Namespace", Wave::Namespaces),
+            ("apiextensions.k8s.io/v1", "CustomResourceDefinition", Wave::Definitions),
+            ("rbac.authorization.k8s.io/v1", "ClusterRole", Wave::Settings),
+            ("v1", "Service", Wave::Settings),
+            ("cert-manager.io/v1", "Certificate", Wave::Settings),
+            ("apps/v1", "Deployment", Wave::Workloads),
+            // The same word in another group is another kind.
+            ("example.com/v1", "Deployment", Wave::Settings),
+            ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", Wave::Webhooks),
+        ] {
+            assert_eq!(Wave::of(&json!({"apiVersion": api_version, "kind": kind})), wave, "{kind}");
+        }
+        assert!(Wave::ALL.is_sorted());
+    }
+
+    #[test]
+    fn only_kinds_that_something_is_written_of_are_waited_for() {
+        let definition = |kind: &str| {
+            json!({"spec": {"group": "g.io", "names": {"kind": kind, "plural": kind.to_lowercase()},
+                            "versions": [{"name": "v1", "served": true}]}})
+        };
+        let (needed, other) = (definition("Box"), definition("Lid"));
+        let object = json!({"apiVersion": "g.io/v1", "kind": "Box"});
+        assert_eq!(used(&[&needed, &other], &[&object]), [&needed]);
+        assert!(used(&[&needed, &other], &[]).is_empty());
+    }
+}

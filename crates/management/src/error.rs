@@ -1,0 +1,114 @@
+//! What an API server answered, or why it did not.
+
+use std::fmt;
+
+use kube::core::Status;
+
+/// A request to a management cluster that came to nothing.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {doing} in {url}: {}", reason(source))]
+pub struct ServerError {
+    /// What was being done, e.g. `list CustomResourceDefinitions`.
+    pub doing: String,
+    /// The API server.
+    pub url: String,
+    /// Why it came to nothing.
+    #[source]
+    pub source: Box<kube::Error>,
+}
+
+impl ServerError {
+    /// What to do about it, where something can be.
+    pub fn hint(&self) -> Option<String> {
+        match self.status() {
+            Some(status) if status.code == 401 => Some(
+                "the server does not accept the credentials of the kubeconfig: log in again, or name another one by \
+                 --kubeconfig or --kubeconfig-context"
+                    .to_owned(),
+            ),
+            Some(status) if status.is_forbidden() => Some(
+                "the user of the kubeconfig may not do that: use one that is bound to ClusterRole cluster-admin"
+                    .to_owned(),
+            ),
+            Some(_) => None,
+            None => Some(format!(
+                "look whether {} can be reached: kubectl get --raw /readyz; --kubeconfig and --kubeconfig-context \
+                 choose another server",
+                self.url
+            )),
+        }
+    }
+
+    /// Whether the object is missing, or its whole kind.
+    pub fn is_not_found(&self) -> bool {
+        is_not_found(&self.source)
+    }
+
+    /// The server's own words, if it said any.
+    pub fn status(&self) -> Option<&Status> {
+        match &*self.source {
+            kube::Error::Api(status) => Some(status),
+            _ => None,
+        }
+    }
+}
+
+/// Whether an object is missing, or its whole kind: for that one a server answers with a page instead of a status.
+pub fn is_not_found(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 404)
+}
+
+/// Whether somebody else was faster.
+pub fn is_conflict(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 409)
+}
+
+/// Whether the object that was meant is gone, and another one has its name. Servers have two ways to put it.
+pub fn is_about_uid(error: &kube::Error) -> bool {
+    let is_told = |it: &str| it.contains("UID in the precondition") || it.contains("UID in precondition");
+    matches!(error, kube::Error::Api(status) if status.code == 409 && is_told(&status.message))
+}
+
+/// Whether the server asks to be asked again. It does so as well where nobody converts objects, which does not pass.
+pub fn is_busy(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 429) && !is_about_conversion(error)
+}
+
+/// Whether nobody converts objects between the versions of their kind.
+pub fn is_about_conversion(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.message.contains("conversion webhook"))
+}
+
+/// Whether an object does not fit its schema: servers answer that with code 500 where it is applied.
+pub fn is_about_schema(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.message.starts_with("failed to create typed patch object"))
+}
+
+/// Whether the same request may succeed if it is sent again: the server or the way to it was in trouble.
+pub fn is_passing(error: &kube::Error) -> bool {
+    match error {
+        error if is_about_schema(error) => false,
+        kube::Error::Api(status) => matches!(status.code, 408 | 409 | 429 | 500..=599),
+        kube::Error::HyperError(_) | kube::Error::Service(_) => true,
+        _ => false,
+    }
+}
+
+/// What a server says is meant for people; what the client adds to it is not.
+fn reason(error: &kube::Error) -> impl fmt::Display {
+    match error {
+        kube::Error::Api(status) => status.message.clone(),
+        error => {
+            let mut text = error.to_string();
+            let mut source = std::error::Error::source(error);
+            while let Some(cause) = source {
+                let cause_text = cause.to_string();
+                if !text.contains(&cause_text) {
+                    text = format!("{text}: {cause_text}");
+                }
+                source = cause.source();
+            }
+            text
+        }
+    }
+}

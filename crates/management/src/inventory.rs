@@ -1,0 +1,208 @@
+//! Which providers are installed: objects of kind Provider, which clusterctl reads and writes as well.
+
+use capstan_api::{
+    names::{CLUSTERCTL_GROUP, INVENTORY, label},
+    provider::ProviderType,
+};
+use kube::{
+    Api,
+    api::{DeleteParams, DynamicObject},
+    core::GroupVersionKind,
+    discovery::ApiResource,
+};
+use serde_json::{Value, json};
+
+use crate::{Kind, ManagementCluster, ServerError, apply};
+
+/// The version of the kind.
+pub const VERSION: &str = "v1alpha3";
+const KIND: &str = "Provider";
+/// The name of the kind's definition.
+const DEFINITION: &str = "providers.clusterctl.cluster.x-k8s.io";
+
+/// A provider that is installed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Installed {
+    /// The namespace of its instance.
+    pub namespace: String,
+    /// Its name, e.g. `aws`.
+    pub name: String,
+    /// The part that it plays.
+    pub kind: ProviderType,
+    /// Its version, as it was asked for.
+    pub version: String,
+    /// The only namespace that it looks at; all if there is none.
+    pub watched_namespace: Option<String>,
+}
+
+impl Installed {
+    /// The value of the provider label on its components, and the name of its inventory entry.
+    pub fn label(&self) -> String {
+        self.kind.label(&self.name)
+    }
+}
+
+/// The inventory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Inventory {
+    /// What is installed, by type and name.
+    pub providers: Vec<Installed>,
+    /// Entries that cannot be understood, e.g. of a type that we do not know.
+    pub strange: Vec<String>,
+}
+
+impl Inventory {
+    /// Reads it; nothing is installed where the kind is not there.
+    pub async fn read(cluster: &ManagementCluster) -> Result<Self, ServerError> {
+        let mut inventory = Self::default();
+        let entries = cluster.list(&kind(), None, "").await.map_err(|error| ServerError {
+            doing: "list the providers that are installed".to_owned(),
+            ..error
+        })?;
+        for object in entries {
+            let namespace = object.metadata.namespace.clone().unwrap_or_default();
+            if let Some(it) = installed(&namespace, &object.data) {
+                inventory.providers.push(it);
+            } else {
+                let name = object.metadata.name.unwrap_or_default();
+                inventory.strange.push(format!("{namespace}/{name}"));
+            }
+        }
+        inventory
+            .providers
+            .sort_by(|a, b| (a.kind, &a.name, &a.namespace).cmp(&(b.kind, &b.name, &b.namespace)));
+        Ok(inventory)
+    }
+
+    /// The core provider.
+    pub fn core(&self) -> Option<&Installed> {
+        self.providers.iter().find(|it| it.kind == ProviderType::Core)
+    }
+
+    /// The instances of a provider.
+    pub fn instances<'a>(&'a self, kind: ProviderType, name: &'a str) -> impl Iterator<Item = &'a Installed> {
+        self.providers.iter().filter(move |it| it.kind == kind && it.name == name)
+    }
+}
+
+/// Writes an entry, over an older one of the same instance.
+pub async fn record(cluster: &ManagementCluster, provider: &Installed) -> Result<(), ServerError> {
+    write(cluster, &entry(provider)).await
+}
+
+/// Writes an entry with what else is to be said in it.
+pub async fn write(cluster: &ManagementCluster, entry: &Value) -> Result<(), ServerError> {
+    apply::put(cluster, &kind(), entry, &|_| {}).await
+}
+
+/// The object of an entry.
+pub fn entry(provider: &Installed) -> Value {
+    let label = provider.label();
+    let mut entry = json!({
+        "apiVersion": format!("{CLUSTERCTL_GROUP}/{VERSION}"),
+        "kind": KIND,
+        "metadata": {
+            "namespace": provider.namespace,
+            "name": label,
+            "labels": {
+                label::CLUSTERCTL: "",
+                label::CLUSTERCTL_CORE: INVENTORY,
+                label::PROVIDER: label,
+            },
+        },
+        "providerName": provider.name,
+        "type": provider.kind.as_str(),
+        "version": provider.version,
+    });
+    if let Some(namespace) = &provider.watched_namespace {
+        entry["watchedNamespace"] = json!(namespace);
+    }
+    entry
+}
+
+/// Takes an entry out; nothing happens if it is gone already.
+pub async fn forget(cluster: &ManagementCluster, provider: &Installed) -> Result<(), ServerError> {
+    let label = provider.label();
+    match entries(cluster, &provider.namespace).delete(&label, &DeleteParams::default()).await {
+        Ok(_) => Ok(()),
+        Err(error) if crate::error::is_not_found(&error) => Ok(()),
+        Err(error) => Err(cluster.failed(format!("take provider {label} out of the inventory"), error)),
+    }
+}
+
+/// The definition of the inventory's kind, where it is missing.
+pub async fn missing_kind(cluster: &ManagementCluster) -> Result<Option<Value>, ServerError> {
+    let known = cluster.kinds().await?.find(&format!("{CLUSTERCTL_GROUP}/{VERSION}"), KIND);
+    Ok(known.is_none().then(definition))
+}
+
+/// The definition of the kind.
+pub fn definition() -> Value {
+    let text = |description: &str| json!({"type": "string", "description": description});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": DEFINITION,
+            "labels": {label::CLUSTERCTL: "", label::CLUSTERCTL_CORE: INVENTORY},
+        },
+        "spec": {
+            "group": CLUSTERCTL_GROUP,
+            "names": {
+                "categories": ["cluster-api"],
+                "kind": KIND,
+                "listKind": "ProviderList",
+                "plural": "providers",
+                "singular": "provider",
+            },
+            "scope": "Namespaced",
+            "versions": [{
+                "name": VERSION,
+                "served": true,
+                "storage": true,
+                "additionalPrinterColumns": [
+                    {"jsonPath": ".metadata.creationTimestamp", "name": "Age", "type": "date"},
+                    {"jsonPath": ".type", "name": "Type", "type": "string"},
+                    {"jsonPath": ".providerName", "name": "Provider", "type": "string"},
+                    {"jsonPath": ".version", "name": "Version", "type": "string"},
+                ],
+                "schema": {"openAPIV3Schema": {
+                    "type": "object",
+                    "description": "An entry in the inventory of providers that are installed.",
+                    "properties": {
+                        "apiVersion": text("Version of the schema of this object."),
+                        "kind": text("Kind of this object."),
+                        "metadata": {"type": "object"},
+                        "providerName": text("Name of the provider, e.g. aws."),
+                        "type": text("Part that the provider plays, e.g. InfrastructureProvider."),
+                        "version": text("Version of the provider that is installed."),
+                        "watchedNamespace": text("Only namespace that the provider looks at; all if empty."),
+                    },
+                }},
+                "subresources": {},
+            }],
+        },
+    })
+}
+
+/// The kind of the entries.
+pub fn kind() -> Kind {
+    let gvk = GroupVersionKind::gvk(CLUSTERCTL_GROUP, VERSION, KIND);
+    Kind { resource: ApiResource::from_gvk(&gvk), is_namespaced: true, is_managed: true, is_preferred: true }
+}
+
+fn entries(cluster: &ManagementCluster, namespace: &str) -> Api<DynamicObject> {
+    cluster.objects(&kind(), Some(namespace))
+}
+
+/// The provider that an entry stands for.
+pub fn installed(namespace: &str, entry: &Value) -> Option<Installed> {
+    let text = |field: &str| entry[field].as_str().map(str::to_owned);
+    Some(Installed {
+        namespace: namespace.to_owned(),
+        name: text("providerName")?,
+        kind: ProviderType::from_name(entry["type"].as_str()?)?,
+        version: text("version")?,
+        watched_namespace: text("watchedNamespace").filter(|it| !it.is_empty()),
+    })
+}

@@ -1,0 +1,128 @@
+//! The kinds that an API server knows, asked for once.
+
+use kube::{
+    Client,
+    core::GroupVersionKind,
+    discovery::{ApiCapabilities, ApiResource, Discovery, Scope, verbs},
+};
+use serde_json::Value;
+
+/// One kind in one version.
+#[derive(Clone, Debug)]
+pub struct Kind {
+    /// Where its objects are.
+    pub resource: ApiResource,
+    /// Whether its objects are in namespaces.
+    pub is_namespaced: bool,
+    /// Whether its objects can be listed and deleted.
+    pub is_managed: bool,
+    /// Whether this is the version to speak where any will do.
+    pub is_preferred: bool,
+}
+
+/// All kinds of a server.
+#[derive(Clone, Debug, Default)]
+pub struct Kinds(Vec<Kind>);
+
+impl Kinds {
+    /// Asks the server: two requests, or one for each group and version where the server is old.
+    pub async fn discover(client: &Client) -> Result<Self, kube::Error> {
+        let discovery = match Discovery::new(client.clone()).run_aggregated().await {
+            Ok(discovery) => discovery,
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 406) => {
+                Discovery::new(client.clone()).run().await?
+            }
+            Err(error) => return Err(error),
+        };
+        let mut kinds: Vec<Kind> = Vec::new();
+        for group in discovery.groups() {
+            let preferred = group.preferred_version_or_latest();
+            let others = group.versions().filter(|it| *it != preferred);
+            let begin = kinds.len();
+            for version in [preferred].into_iter().chain(others) {
+                for (resource, can) in group.versioned_resources(version) {
+                    // A kind may be missing from the version that its group prefers.
+                    let is_preferred = !kinds[begin..].iter().any(|it| it.resource.kind == resource.kind);
+                    kinds.push(kind(resource, &can, is_preferred));
+                }
+            }
+        }
+        Ok(Self(kinds))
+    }
+
+    /// The kind of that group, version and name.
+    pub fn find(&self, api_version: &str, kind: &str) -> Option<&Kind> {
+        self.0.iter().find(|it| it.resource.api_version == api_version && it.resource.kind == kind)
+    }
+
+    /// The kind of a manifest's object.
+    pub fn of(&self, object: &Value) -> Option<&Kind> {
+        self.find(object["apiVersion"].as_str()?, object["kind"].as_str()?)
+    }
+
+    /// Every kind in every version.
+    pub fn all(&self) -> impl Iterator<Item = &Kind> {
+        self.0.iter()
+    }
+
+    /// Every kind once, in the version that its group prefers.
+    pub fn preferred(&self) -> impl Iterator<Item = &Kind> {
+        self.0.iter().filter(|it| it.is_preferred)
+    }
+
+    /// A kind of a group in any version, the preferred one first.
+    pub fn any_version(&self, group: &str, kind: &str) -> Option<&Kind> {
+        let mut found = self.0.iter().filter(|it| it.resource.group == group && it.resource.kind == kind);
+        found.clone().find(|it| it.is_preferred).or_else(|| found.next())
+    }
+
+    /// A kind of a group in all its versions, the preferred one first.
+    pub fn versions(&self, group: &str, kind: &str) -> Vec<&Kind> {
+        let is_meant = |it: &&Kind| it.resource.group == group && it.resource.kind == kind;
+        let mut found: Vec<&Kind> = self.0.iter().filter(is_meant).collect();
+        found.sort_by_key(|it| !it.is_preferred);
+        found
+    }
+
+    /// The kind that a CustomResourceDefinition of that name defines.
+    pub fn defined_by(&self, definition: &str) -> Option<&Kind> {
+        let (plural, group) = definition.split_once('.')?;
+        self.preferred().find(|it| it.resource.plural == plural && it.resource.group == group)
+    }
+
+    /// Adds what the CustomResourceDefinitions among objects define.
+    pub fn learn_all<'a>(&mut self, objects: impl IntoIterator<Item = &'a Value>) {
+        for object in objects.into_iter().filter(|it| it["kind"] == "CustomResourceDefinition") {
+            self.learn(object);
+        }
+    }
+
+    /// Adds what a CustomResourceDefinition defines, which the server serves from the moment that it is established.
+    pub fn learn(&mut self, definition: &Value) {
+        let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let (group, kind, plural) =
+            (text("/spec/group"), text("/spec/names/kind"), text("/spec/names/plural"));
+        let versions = definition.pointer("/spec/versions").and_then(Value::as_array);
+        for version in versions.into_iter().flatten().filter(|it| it["served"] == true) {
+            let gvk = GroupVersionKind::gvk(group, version["name"].as_str().unwrap_or_default(), kind);
+            let resource = ApiResource::from_gvk_with_plural(&gvk, plural);
+            if self.find(&resource.api_version, kind).is_none() {
+                self.0.push(Kind {
+                    resource,
+                    is_namespaced: text("/spec/scope") == "Namespaced",
+                    is_managed: true,
+                    is_preferred: version["storage"] == true && self.any_version(group, kind).is_none(),
+                });
+            }
+        }
+    }
+}
+
+fn kind(resource: ApiResource, can: &ApiCapabilities, is_preferred: bool) -> Kind {
+    Kind {
+        resource,
+        is_namespaced: can.scope == Scope::Namespaced,
+        is_managed: can.supports_operation(verbs::LIST) && can.supports_operation(verbs::DELETE),
+        is_preferred,
+    }
+}

@@ -1,0 +1,21 @@
+//! One management cluster: its client, its kinds, its objects, and how they are written.
+//!
+//! Install, upgrade, delete, `describe` and the controllers call the same functions. Nothing here reads the terminal,
+//! the environment or the clock of its own accord.
+
+pub mod adoption;
+pub mod apply;
+mod cluster;
+pub mod dry_run;
+pub mod error;
+pub mod inventory;
+mod kinds;
+mod object;
+pub mod served;
+pub mod server_version;
+pub mod sweep;
+
+pub use cluster::ManagementCluster;
+pub use error::ServerError;
+pub use kinds::{Kind, Kinds};
+pub use object::ObjectRef;

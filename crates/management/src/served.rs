@@ -1,0 +1,145 @@
+//! Waiting until the kinds are served that were just defined.
+//!
+//! What the server lists of a group and version is small; definitions are not, and there may be dozens of them.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use futures::future::try_join_all;
+use kube::core::GroupVersionKind;
+use kube::discovery::ApiResource;
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+
+use crate::{Kind, Kinds, ManagementCluster, ObjectRef, ServerError, apply::ApplyError, error};
+
+/// How long a CustomResourceDefinition may take to be served.
+pub const LIMIT: Duration = Duration::from_mins(1);
+/// After that long it is asked why it is not.
+const DOUBT: Duration = Duration::from_secs(2);
+const FIRST_DELAY: Duration = Duration::from_millis(20);
+const LONGEST_DELAY: Duration = Duration::from_millis(100);
+
+/// Plural names by group and version.
+type Awaited<'a> = BTreeMap<String, Vec<(&'a str, &'a Value)>>;
+
+/// Waits until all versions are served that definitions say are. Those that were served when the server was asked first
+/// still are.
+pub async fn wait(cluster: &ManagementCluster, definitions: Vec<&Value>) -> Result<(), ApplyError> {
+    let mut awaited = versions(&definitions, cluster.kinds().await?);
+    let start = Instant::now();
+    let mut delay = FIRST_DELAY;
+    loop {
+        let looks = awaited.iter().map(async |(group_version, plurals)| {
+            let listed = listed(cluster, group_version).await?;
+            let missing: Vec<_> =
+                plurals.iter().filter(|it| !listed.iter().any(|name| name == it.0)).copied().collect();
+            Ok::<_, ServerError>((group_version.clone(), missing))
+        });
+        let looks: Vec<_> = try_join_all(looks).await?;
+        awaited = looks.into_iter().filter(|it| !it.1.is_empty()).collect();
+        let Some((_, definition)) = awaited.values().flatten().next() else { return Ok(()) };
+        if start.elapsed() > DOUBT {
+            doubt(cluster, definition, start.elapsed()).await?;
+        }
+        sleep(delay).await;
+        delay = (delay * 2).min(LONGEST_DELAY);
+    }
+}
+
+/// What is to be served and not among the kinds that are known.
+fn versions<'a>(definitions: &[&'a Value], known: &Kinds) -> Awaited<'a> {
+    let mut awaited = Awaited::new();
+    for definition in definitions {
+        let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let versions = definition.pointer("/spec/versions").and_then(Value::as_array);
+        for version in versions.into_iter().flatten().filter(|it| it["served"] == true) {
+            let version = version["name"].as_str().unwrap_or_default();
+            let group_version = format!("{}/{version}", text("/spec/group"));
+            if known.find(&group_version, text("/spec/names/kind")).is_some() {
+                continue;
+            }
+            awaited.entry(group_version).or_default().push((text("/spec/names/plural"), definition));
+        }
+    }
+    awaited
+}
+
+/// The plural names that a server lists; none where it knows no such group or is in trouble that passes.
+async fn listed(cluster: &ManagementCluster, group_version: &str) -> Result<Vec<String>, ServerError> {
+    match cluster.client().list_api_group_resources(group_version).await {
+        Ok(list) => Ok(list.resources.into_iter().map(|it| it.name).collect()),
+        Err(error) if error::is_not_found(&error) || error::is_passing(&error) => Ok(Vec::new()),
+        Err(error) => Err(cluster.failed(format!("look whether {group_version} is served"), error)),
+    }
+}
+
+/// Gives up on a definition that cannot be served, or was not in time.
+async fn doubt(cluster: &ManagementCluster, definition: &Value, elapsed: Duration) -> Result<(), ApplyError> {
+    let id = ObjectRef::of(definition);
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(id.group(), "v1", &id.kind));
+    let kind = Kind { resource, is_namespaced: false, is_managed: true, is_preferred: true };
+    let found = cluster.objects(&kind, None).get_opt(&id.name).await;
+    let found = match found {
+        Ok(found) => found,
+        Err(error) if error::is_passing(&error) && elapsed < LIMIT => return Ok(()),
+        Err(error) => return Err(cluster.failed(format!("look at {id}"), error).into()),
+    };
+    let reason = match &found {
+        None => Some("it is gone".to_owned()),
+        Some(found) => refusal(&found.data),
+    };
+    match reason {
+        Some(reason) => Err(ApplyError::NotEstablished { object: Box::new(id), reason }),
+        None if elapsed > LIMIT => {
+            let reason = "the server says nothing about it".to_owned();
+            Err(ApplyError::NotEstablished { object: Box::new(id), reason })
+        }
+        None => Ok(()),
+    }
+}
+
+/// Why a definition will never be served.
+fn refusal(definition: &Value) -> Option<String> {
+    let conditions = definition.pointer("/status/conditions").and_then(Value::as_array);
+    let refused = conditions.into_iter().flatten().find(|it| {
+        let is = |kind: &str, status: &str| it["type"] == kind && it["status"] == status;
+        is("NamesAccepted", "False") || is("NonStructuralSchema", "True")
+    })?;
+    Some(refused["message"].as_str().unwrap_or("its names are not accepted").to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_version_that_is_to_be_served_and_is_not_known_is_waited_for() {
+        let definition = json!({"spec": {
+            "group": "g.io",
+            "names": {"kind": "Box", "plural": "boxes"},
+            "versions": [{"name": "v1", "served": true}, {"name": "v2", "served": true},
+                         {"name": "v0", "served": false}],
+        }});
+        let awaited = versions(&[&definition], &Kinds::default());
+        assert_eq!(awaited.keys().collect::<Vec<_>>(), ["g.io/v1", "g.io/v2"]);
+        assert!(awaited.values().flatten().all(|it| it.0 == "boxes"));
+        let mut known = Kinds::default();
+        known.learn(&json!({"spec": {
+            "group": "g.io",
+            "names": {"kind": "Box", "plural": "boxes"},
+            "versions": [{"name": "v1", "served": true}],
+        }}));
+        assert_eq!(versions(&[&definition], &known).into_keys().collect::<Vec<_>>(), ["g.io/v2"]);
+    }
+
+    #[test]
+    fn a_definition_that_is_refused_says_why() {
+        let with = |conditions: Value| refusal(&json!({"status": {"conditions": conditions}}));
+        let taken = json!({"type": "NamesAccepted", "status": "False", "message": "boxes is taken"});
+        assert_eq!(with(json!([taken])).as_deref(), Some("boxes is taken"));
+        assert_eq!(with(json!([{"type": "Established", "status": "False", "message": "wait"}])), None);
+        assert_eq!(with(json!([])), None);
+    }
+}
