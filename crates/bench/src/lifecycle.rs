@@ -104,14 +104,11 @@ pub(crate) async fn measure(stock: &Stock<'_>) -> anyhow::Result<String> {
             if *title == "upgrade" {
                 let mut least = [Duration::ZERO; ROUNDS];
                 for took in &mut least {
-                    *took = definitions_alone(stock, others).await?;
+                    *took = crds_alone(stock, others).await?;
                 }
                 least.sort();
                 let seconds = least[ROUNDS / 2].as_secs_f64();
-                writeln!(
-                    table,
-                    "           the least   {seconds:>7.2} s   its definitions, tried and written"
-                )?;
+                writeln!(table, "           the least   {seconds:>7.2} s   its CRDs, tried and written")?;
             }
         }
     }
@@ -191,29 +188,29 @@ async fn round(program: &Path, config: &Path, home: &Path, others: usize) -> any
     Ok(runs)
 }
 
-/// What the server takes for the definitions of an upgrade alone: each is tried, and then each is written, by somebody
+/// What the server takes for the CRDs of an upgrade alone: each is tried, and then each is written, by somebody
 /// who looks at nothing else.
-async fn definitions_alone(stock: &Stock<'_>, others: usize) -> anyhow::Result<Duration> {
+async fn crds_alone(stock: &Stock<'_>, others: usize) -> anyhow::Result<Duration> {
     let plane = Plane::start_bare().await;
     let client = plane.client().await;
     install_crds(&client, &kinds_of_others(others)?, "bench").await?;
     let cluster = ManagementCluster::new(client.clone(), "the benchmark's server");
-    apply(&cluster, &definitions_in(stock.releases, "v1.13.6")?, &|_| {}).await?;
+    apply(&cluster, &crds_in(stock.releases, "v1.13.6")?, &|_| {}).await?;
     settle(&client).await?;
     let found = Api::<CustomResourceDefinition>::all(client).list_metadata(&ListParams::default()).await?;
-    let definitions = found.into_iter().map(|it| (it.name_any(), it.metadata)).collect();
-    let known = Known { definitions, ..Known::default() };
-    let definitions = definitions_in(stock.releases, "v1.14.2")?;
+    let crds = found.into_iter().map(|it| (it.name_any(), it.metadata)).collect();
+    let known = Known { crds, ..Known::default() };
+    let crds = crds_in(stock.releases, "v1.14.2")?;
     sleep(REST).await;
     let began = Instant::now();
-    try_over(&cluster, &definitions, &known).await?;
-    apply(&cluster, &definitions, &|_| {}).await?;
+    try_over(&cluster, &crds, &known).await?;
+    apply(&cluster, &crds, &|_| {}).await?;
     Ok(began.elapsed())
 }
 
-/// The definitions of core and both kubeadm providers.
-fn definitions_in(releases: &Path, version: &str) -> anyhow::Result<Vec<Value>> {
-    let mut definitions = Vec::new();
+/// The CRDs of core and both kubeadm providers.
+fn crds_in(releases: &Path, version: &str) -> anyhow::Result<Vec<Value>> {
+    let mut crds = Vec::new();
     for (label, prefix) in [
         ("cluster-api", "core"),
         ("bootstrap-kubeadm", "bootstrap"),
@@ -222,17 +219,17 @@ fn definitions_in(releases: &Path, version: &str) -> anyhow::Result<Vec<Value>> 
         let file = releases.join(label).join(version).join(format!("{prefix}-components.yaml"));
         let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
         let objects = yaml::read(&text)?.into_iter().map(|it| it.value);
-        definitions.extend(objects.filter(|it| it["kind"] == "CustomResourceDefinition"));
+        crds.extend(objects.filter(|it| it["kind"] == "CustomResourceDefinition"));
     }
-    Ok(definitions)
+    Ok(crds)
 }
 
 /// Waits until the server has made all kinds known that the step before brought.
 async fn settle(client: &Client) -> anyhow::Result<()> {
-    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
-    for definition in definitions.list_metadata(&ListParams::default()).await? {
-        let name = definition.name_any();
-        let settled = await_condition(definitions.clone(), &name, conditions::is_crd_established());
+    let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
+    for crd in crds.list_metadata(&ListParams::default()).await? {
+        let name = crd.name_any();
+        let settled = await_condition(crds.clone(), &name, conditions::is_crd_established());
         timeout(SETTLE_LIMIT, settled).await.context("the server has not settled")??;
     }
     Ok(())

@@ -3,9 +3,7 @@
 use std::fmt::Write;
 
 use anstyle::{AnsiColor, Style};
-use capstan_lifecycle::diff::{
-    Action, DefinitionChange, Line, LostChange, Preview, ProviderPreview, Sign, Summary,
-};
+use capstan_lifecycle::diff::{Action, CrdChange, Line, LostChange, Preview, ProviderPreview, Sign, Summary};
 use capstan_management::ObjectRef;
 use capstan_manifest::yaml;
 use serde_json::{Value, json};
@@ -113,8 +111,8 @@ impl Text {
     }
 
     fn summary(&mut self, summary: &Summary) {
-        self.title("kinds", summary.definitions.is_empty());
-        summary.definitions.iter().for_each(|it| self.definition(it));
+        self.title("kinds", summary.crds.is_empty());
+        summary.crds.iter().for_each(|it| self.crd(it));
         self.title("permissions", summary.roles.is_empty());
         for change in &summary.roles {
             self.line(2, &change.role.to_string());
@@ -145,7 +143,7 @@ impl Text {
         summary.lost.iter().for_each(|it| self.lost(it));
     }
 
-    fn definition(&mut self, change: &DefinitionChange) {
+    fn crd(&mut self, change: &CrdChange) {
         let versions = |versions: &[String]| versions.join(", ");
         let (added, removed) = (versions(&change.versions_added), versions(&change.versions_removed));
         match change.action {
@@ -210,7 +208,7 @@ mod tests {
     fn sample() -> Preview {
         let texts = |list: &[&str]| list.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
         let line = |sign, text: &str| Line { sign, text: text.to_owned() };
-        let definition = |name: &str, action, added: &[&str], removed: &[&str]| DefinitionChange {
+        let crd = |name: &str, action, added: &[&str], removed: &[&str]| CrdChange {
             name: name.to_owned(),
             action,
             versions_added: texts(added),
@@ -218,9 +216,9 @@ mod tests {
         };
         let (workload, container) = (object("Deployment", "d"), "manager".to_owned());
         let summary = Summary {
-            definitions: vec![
-                definition("a.x", Action::Created, &["v1", "v2"], &[]),
-                definition("b.x", Action::Changed, &["v2"], &["v1"]),
+            crds: vec![
+                crd("a.x", Action::Created, &["v1", "v2"], &[]),
+                crd("b.x", Action::Changed, &["v2"], &["v1"]),
             ],
             roles: vec![RoleChange {
                 role: object("Role", "r"),

@@ -49,7 +49,7 @@ async fn adopt_one(cluster: &ManagementCluster, object: &Component) -> Result<()
             Ok(_) => break,
             Err(error) if error::is_not_found(&error) => break,
             // Controllers write the status of what runs all the time.
-            Err(error) if error::is_passing(&error) && tries < MOST_TRIES => {}
+            Err(error) if error::is_transient(&error) && tries < MOST_TRIES => {}
             Err(error) => return Err(cluster.failed(format!("take over {id}"), error)),
         }
         let found = api.get_metadata_opt(&id.name).await;

@@ -14,9 +14,9 @@ use crate::{Kind, Kinds, ManagementCluster, ObjectRef, ServerError, error, serve
 /// How many requests are under way at a time.
 const AT_ONCE: usize = 16;
 /// For how long a request is repeated that fails for a reason that passes.
-const PATIENCE: Duration = Duration::from_mins(1);
+const RETRY_LIMIT: Duration = Duration::from_mins(1);
 /// For how long a kind or a namespace may be unknown that was just made: servers hear of it one after the other.
-const HEARSAY: Duration = Duration::from_secs(30);
+const PROPAGATION_LIMIT: Duration = Duration::from_secs(30);
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 const LONGEST_DELAY: Duration = Duration::from_secs(3);
 
@@ -26,7 +26,7 @@ pub enum Wave {
     /// What other objects are in.
     Namespaces,
     /// The kinds of other objects.
-    Definitions,
+    Crds,
     /// Roles, accounts, configuration, services, certificates.
     Settings,
     /// What runs.
@@ -38,14 +38,14 @@ pub enum Wave {
 impl Wave {
     /// All of them, in order.
     pub const ALL: [Self; 5] =
-        [Self::Namespaces, Self::Definitions, Self::Settings, Self::Workloads, Self::Webhooks];
+        [Self::Namespaces, Self::Crds, Self::Settings, Self::Workloads, Self::Webhooks];
 
     /// The wave of an object.
     pub fn of(object: &Value) -> Self {
         let group = object["apiVersion"].as_str().and_then(|it| it.split_once('/')).map_or("", |it| it.0);
         match (group, object["kind"].as_str().unwrap_or_default()) {
             ("", "Namespace") => Self::Namespaces,
-            ("apiextensions.k8s.io", "CustomResourceDefinition") => Self::Definitions,
+            ("apiextensions.k8s.io", "CustomResourceDefinition") => Self::Crds,
             ("apps", "Deployment" | "DaemonSet" | "StatefulSet" | "ReplicaSet")
             | ("batch", "Job" | "CronJob")
             | ("", "Pod" | "ReplicationController") => Self::Workloads,
@@ -58,7 +58,7 @@ impl Wave {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Namespaces => "namespaces",
-            Self::Definitions => "definitions",
+            Self::Crds => "CRDs",
             Self::Settings => "settings",
             Self::Workloads => "workloads",
             Self::Webhooks => "webhooks",
@@ -68,7 +68,7 @@ impl Wave {
 
 /// What is told on the way.
 #[derive(Clone, Debug)]
-pub enum Event<'a> {
+pub enum ApplyEvent<'a> {
     /// A wave begins.
     Wave {
         /// Which.
@@ -88,7 +88,7 @@ pub enum Event<'a> {
 }
 
 /// Who is told.
-pub type Tell<'a> = &'a (dyn Fn(Event<'_>) + Sync);
+pub type ApplyReporter<'a> = &'a (dyn Fn(ApplyEvent<'_>) + Sync);
 
 /// Objects could not be applied.
 #[derive(Debug, thiserror::Error)]
@@ -105,7 +105,7 @@ pub enum ApplyError {
     /// A kind is not served in time.
     #[error("{object} is not served: {reason}")]
     NotEstablished {
-        /// Its definition.
+        /// Its CRD.
         object: Box<ObjectRef>,
         /// What its conditions say.
         reason: String,
@@ -130,7 +130,11 @@ impl ApplyError {
 }
 
 /// Applies objects in waves. What is there already is changed to what is wanted; fields of others are left alone.
-pub async fn apply(cluster: &ManagementCluster, objects: &[Value], tell: Tell<'_>) -> Result<(), ApplyError> {
+pub async fn apply(
+    cluster: &ManagementCluster,
+    objects: &[Value],
+    tell: ApplyReporter<'_>,
+) -> Result<(), ApplyError> {
     let mut kinds = cluster.kinds().await?.clone();
     kinds.learn_all(objects);
     apply_known(cluster, &kinds, &objects.iter().collect::<Vec<_>>(), tell).await
@@ -141,11 +145,11 @@ pub async fn apply_known(
     cluster: &ManagementCluster,
     kinds: &Kinds,
     objects: &[&Value],
-    tell: Tell<'_>,
+    tell: ApplyReporter<'_>,
 ) -> Result<(), ApplyError> {
     write(cluster, kinds, objects, tell).await?;
     // The server makes them known while everything else is written.
-    served::wait(cluster, definitions(objects)).await
+    served::wait(cluster, crds(objects)).await
 }
 
 /// How objects are applied. Our JSON names no field twice, and a field that the server does not know is refused in any
@@ -159,7 +163,7 @@ pub async fn write(
     cluster: &ManagementCluster,
     kinds: &Kinds,
     objects: &[&Value],
-    tell: Tell<'_>,
+    tell: ApplyReporter<'_>,
 ) -> Result<(), ApplyError> {
     // A kind that nobody knows would be found out about halfway.
     for object in objects {
@@ -172,34 +176,34 @@ pub async fn write(
         }
         // A server has to find an address for each Service: who begins with them does not wait for them in the end.
         members.sort_by_key(|it| it["kind"] != "Service");
-        tell(Event::Wave { wave, count: members.len() });
+        tell(ApplyEvent::Wave { wave, count: members.len() });
         let applied = members.iter().map(|object| async move {
             put(cluster, kind_of(kinds, object)?, object, tell).await?;
-            tell(Event::Applied(&ObjectRef::of(object)));
+            tell(ApplyEvent::Applied(&ObjectRef::of(object)));
             Ok::<_, ApplyError>(())
         });
         stream::iter(applied).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
-        if wave == Wave::Definitions {
+        if wave == Wave::Crds {
             served::wait(cluster, used(&members, objects)).await?;
         }
     }
     Ok(())
 }
 
-/// The definitions among objects.
-pub fn definitions<'a>(objects: &[&'a Value]) -> Vec<&'a Value> {
-    objects.iter().copied().filter(|it| Wave::of(it) == Wave::Definitions).collect()
+/// The CRDs among objects.
+pub fn crds<'a>(objects: &[&'a Value]) -> Vec<&'a Value> {
+    objects.iter().copied().filter(|it| Wave::of(it) == Wave::Crds).collect()
 }
 
-/// Those of the definitions that some of the objects are of.
-pub fn used<'a>(definitions: &[&'a Value], objects: &[&Value]) -> Vec<&'a Value> {
-    definitions.iter().copied().filter(|it| is_used(it, objects)).collect()
+/// Those of the CRDs that some of the objects are of.
+pub fn used<'a>(crds: &[&'a Value], objects: &[&Value]) -> Vec<&'a Value> {
+    crds.iter().copied().filter(|it| is_used(it, objects)).collect()
 }
 
 /// Whether some of the objects are of a kind that is defined.
-pub fn is_used(definition: &Value, objects: &[&Value]) -> bool {
+pub fn is_used(crd: &Value, objects: &[&Value]) -> bool {
     let mut defined = Kinds::default();
-    defined.learn(definition);
+    defined.learn(crd);
     objects.iter().any(|it| defined.of(it).is_some())
 }
 
@@ -212,21 +216,21 @@ pub async fn put(
     cluster: &ManagementCluster,
     kind: &Kind,
     object: &Value,
-    tell: Tell<'_>,
+    tell: ApplyReporter<'_>,
 ) -> Result<(), ServerError> {
     let id = ObjectRef::of(object);
     let api = cluster.objects(kind, id.namespace.as_deref());
     let params = params();
     let start = Instant::now();
     let mut delay = FIRST_DELAY;
-    // What has become of it nobody wants to know, and definitions are large.
+    // What has become of it nobody wants to know, and CRDs are large.
     while let Err(error) = api.patch_metadata(&id.name, &params, &Patch::Apply(object)).await {
-        let is_passing = is_worth_another_try(&error, start.elapsed());
+        let is_transient = is_worth_another_try(&error, start.elapsed());
         let failed = cluster.failed(format!("apply {id}"), error);
-        if !is_passing {
+        if !is_transient {
             return Err(failed);
         }
-        tell(Event::Retrying { object: &id, reason: failed.to_string() });
+        tell(ApplyEvent::Retrying { object: &id, reason: failed.to_string() });
         sleep(delay).await;
         delay = (delay * 2).min(LONGEST_DELAY);
     }
@@ -234,7 +238,8 @@ pub async fn put(
 }
 
 fn is_worth_another_try(error: &kube::Error, elapsed: Duration) -> bool {
-    (error::is_passing(error) && elapsed < PATIENCE) || (error::is_not_found(error) && elapsed < HEARSAY)
+    (error::is_transient(error) && elapsed < RETRY_LIMIT)
+        || (error::is_not_found(error) && elapsed < PROPAGATION_LIMIT)
 }
 
 #[cfg(test)]
@@ -247,7 +252,7 @@ mod tests {
     fn nothing_comes_before_what_it_needs() {
         for (api_version, kind, wave) in [
             ("v1", "Namespace", Wave::Namespaces),
-            ("apiextensions.k8s.io/v1", "CustomResourceDefinition", Wave::Definitions),
+            ("apiextensions.k8s.io/v1", "CustomResourceDefinition", Wave::Crds),
             ("rbac.authorization.k8s.io/v1", "ClusterRole", Wave::Settings),
             ("v1", "Service", Wave::Settings),
             ("cert-manager.io/v1", "Certificate", Wave::Settings),
@@ -263,11 +268,11 @@ mod tests {
 
     #[test]
     fn only_kinds_that_something_is_written_of_are_waited_for() {
-        let definition = |kind: &str| {
+        let crd = |kind: &str| {
             json!({"spec": {"group": "g.io", "names": {"kind": kind, "plural": kind.to_lowercase()},
                             "versions": [{"name": "v1", "served": true}]}})
         };
-        let (needed, other) = (definition("Box"), definition("Lid"));
+        let (needed, other) = (crd("Box"), crd("Lid"));
         let object = json!({"apiVersion": "g.io/v1", "kind": "Box"});
         assert_eq!(used(&[&needed, &other], &[&object]), [&needed]);
         assert!(used(&[&needed, &other], &[]).is_empty());

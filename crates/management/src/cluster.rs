@@ -16,7 +16,7 @@ use crate::{Kind, Kinds, ServerError};
 /// How many objects a list asks for at a time.
 const PAGE: u32 = 500;
 /// For how long a list is asked for again that the server is too busy for.
-const PATIENCE: Duration = Duration::from_secs(15);
+const RETRY_LIMIT: Duration = Duration::from_secs(15);
 const FIRST_DELAY: Duration = Duration::from_millis(20);
 const LONGEST_DELAY: Duration = Duration::from_millis(500);
 
@@ -125,7 +125,7 @@ impl ManagementCluster {
                 }
                 Err(error) if crate::error::is_not_found(&error) => return Ok(Vec::new()),
                 // A kind that was just made answers a moment later.
-                Err(error) if crate::error::is_busy(&error) && start.elapsed() < PATIENCE => {
+                Err(error) if crate::error::is_busy(&error) && start.elapsed() < RETRY_LIMIT => {
                     sleep(delay).await;
                     delay = (delay * 2).min(LONGEST_DELAY);
                 }

@@ -27,7 +27,7 @@ use crate::{
 /// How many requests are under way at a time.
 const AT_ONCE: usize = 16;
 /// For how long a request is repeated that fails for a reason that passes.
-const PATIENCE: Duration = Duration::from_secs(15);
+const RETRY_LIMIT: Duration = Duration::from_secs(15);
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 const LONGEST_DELAY: Duration = Duration::from_secs(2);
 /// Where objects are tried whose own namespace is not there yet. Every cluster has it.
@@ -72,7 +72,7 @@ pub struct Refusal {
 pub enum Detail {
     /// All of it.
     Whole,
-    /// Of definitions only their metadata. They are the largest objects that there are, and a generation tells whether
+    /// Of CRDs only their metadata. They are the largest objects that there are, and a generation tells whether
     /// one would change.
     Brief,
 }
@@ -80,18 +80,18 @@ pub enum Detail {
 impl Detail {
     /// Whether the metadata of an object is enough.
     fn is_metadata_enough(self, object: &Value) -> bool {
-        self == Self::Brief && Wave::of(object) == Wave::Definitions
+        self == Self::Brief && Wave::of(object) == Wave::Crds
     }
 }
 
-/// The metadata of definitions that are there, by name.
-pub type Definitions = HashMap<String, ObjectMeta>;
+/// The metadata of CRDs that are there, by name.
+pub type Crds = HashMap<String, ObjectMeta>;
 
 /// What is known to be there.
 #[derive(Debug, Default)]
 pub struct Known {
-    /// Some definitions.
-    pub definitions: Definitions,
+    /// Some CRDs.
+    pub crds: Crds,
     /// Some namespaces.
     pub namespaces: HashSet<String>,
 }
@@ -108,7 +108,7 @@ pub async fn try_all(
     try_on(&Ground::survey(cluster, objects, &Known::default(), detail).await?, objects).await
 }
 
-/// The same in brief, and sooner, for whoever knows what is there. Of definitions that would change, what comes of a
+/// The same in brief, and sooner, for whoever knows what is there. Of CRDs that would change, what comes of a
 /// trial is without the fields of others.
 pub async fn try_over(
     cluster: &ManagementCluster,
@@ -132,8 +132,8 @@ async fn try_on(ground: &Ground<'_>, objects: &[Value]) -> Result<Vec<Trial>, Se
 /// What is there, and what is about to be.
 struct Ground<'a> {
     cluster: &'a ManagementCluster,
-    /// The definitions that are known to be there.
-    definitions: &'a Definitions,
+    /// The CRDs that are known to be there.
+    crds: &'a Crds,
     detail: Detail,
     /// What the server knows.
     kinds: &'a Kinds,
@@ -154,12 +154,12 @@ impl<'a> Ground<'a> {
         known: &'a Known,
         detail: Detail,
     ) -> Result<Self, ServerError> {
-        let Known { definitions, namespaces: present } = known;
+        let Known { crds, namespaces: present } = known;
         let kinds = cluster.kinds().await?;
         let (mut coming, mut defined) = (kinds.clone(), HashSet::new());
-        for definition in objects.iter().filter(|it| Wave::of(it) == Wave::Definitions) {
-            coming.learn(definition);
-            defined.insert((text(definition, "/spec/group"), text(definition, "/spec/names/kind")));
+        for crd in objects.iter().filter(|it| Wave::of(it) == Wave::Crds) {
+            coming.learn(crd);
+            defined.insert((text(crd, "/spec/group"), text(crd, "/spec/names/kind")));
         }
         let is_unknown = |it: &&str| !present.contains(*it);
         let namespaces: BTreeSet<&str> = objects.iter().filter_map(namespace_of).filter(is_unknown).collect();
@@ -172,7 +172,7 @@ impl<'a> Ground<'a> {
         let missing = looks.try_filter_map(async |it| Ok(it)).try_collect().await?;
         let is_namespace = |it: &&Value| Wave::of(it) == Wave::Namespaces;
         let wanted = objects.iter().filter(is_namespace).map(|it| text(it, "/metadata/name")).collect();
-        Ok(Self { cluster, definitions, detail, kinds, coming, defined, missing, wanted })
+        Ok(Self { cluster, crds, detail, kinds, coming, defined, missing, wanted })
     }
 
     async fn try_one(&self, object: &Value) -> Result<Trial, ServerError> {
@@ -203,9 +203,7 @@ impl<'a> Ground<'a> {
         }
         let mut answer = match homeless {
             Some(_) => self.ask(&id, || self.create(kind, &id, object, Some(STAND_IN))).await?,
-            None if self.is_new_definition(object) => {
-                self.ask(&id, || self.create(kind, &id, object, None)).await?
-            }
+            None if self.is_new_crd(object) => self.ask(&id, || self.create(kind, &id, object, None)).await?,
             None => self.ask(&id, || self.apply(kind, &id, object)).await?,
         };
         if answer == Answer::Fine && homeless.is_none() {
@@ -216,7 +214,7 @@ impl<'a> Ground<'a> {
             Answer::Fine => unknown(&id, None),
             Answer::Unasked(reason) => unknown(&id, Some(format!("{id} could not be tried: {reason}"))),
             Answer::Refused(reason) if self.defined.contains(&(id.group(), id.kind.as_str())) => {
-                let note = format!("{id} is not accepted by the definition that is there now: {reason}");
+                let note = format!("{id} is not accepted by the CRD that is there now: {reason}");
                 unknown(&id, Some(note))
             }
             Answer::Refused(reason) => refused(&id, reason),
@@ -230,11 +228,11 @@ impl<'a> Ground<'a> {
         self.send(object, request.map_err(kube::Error::BuildRequest)?).await
     }
 
-    /// Puts a definition in the place of the one that is known to be there, which takes a server two thirds of the time
+    /// Puts a CRD in the place of the one that is known to be there, which takes a server two thirds of the time
     /// that applying it does. Nothing comes of it where that leaves a question open: where it would not be accepted, or
     /// not change.
     async fn replace(&self, kind: &Kind, id: &ObjectRef, object: &Value) -> Option<Value> {
-        let live = self.definitions.get(&id.name).filter(|_| Wave::of(object) == Wave::Definitions)?;
+        let live = self.crds.get(&id.name).filter(|_| Wave::of(object) == Wave::Crds)?;
         let mut whole = object.clone();
         let metadata = whole.get_mut("metadata")?.as_object_mut()?;
         metadata.insert("resourceVersion".to_owned(), live.resource_version.clone()?.into());
@@ -248,10 +246,10 @@ impl<'a> Ground<'a> {
         (live.generation? != generation || marks_anew(object, live)).then_some(stored)
     }
 
-    /// Whether nobody serves what a definition defines. Definitions are the largest objects that there are, and it
+    /// Whether nobody serves what a CRD defines. CRDs are the largest objects that there are, and it
     /// takes a server half the time to create one as to apply it.
-    fn is_new_definition(&self, object: &Value) -> bool {
-        Wave::of(object) == Wave::Definitions
+    fn is_new_crd(&self, object: &Value) -> bool {
+        Wave::of(object) == Wave::Crds
             && self.kinds.any_version(text(object, "/spec/group"), text(object, "/spec/names/kind")).is_none()
     }
 
@@ -309,7 +307,7 @@ impl<'a> Ground<'a> {
             if let Some(answer) = judge(&error) {
                 return Ok(answer);
             }
-            if !error::is_passing(&error) || start.elapsed() > PATIENCE {
+            if !error::is_transient(&error) || start.elapsed() > RETRY_LIMIT {
                 return Err(self.cluster.failed(format!("try {id}"), error));
             }
             sleep(delay).await;

@@ -85,7 +85,7 @@ pub fn is_about_schema(error: &kube::Error) -> bool {
 }
 
 /// Whether the same request may succeed if it is sent again: the server or the way to it was in trouble.
-pub fn is_passing(error: &kube::Error) -> bool {
+pub fn is_transient(error: &kube::Error) -> bool {
     match error {
         error if is_about_schema(error) => false,
         kube::Error::Api(status) => matches!(status.code, 408 | 409 | 429 | 500..=599),

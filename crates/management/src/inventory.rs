@@ -17,8 +17,8 @@ use crate::{Kind, ManagementCluster, ServerError, apply};
 /// The version of the kind.
 pub const VERSION: &str = "v1alpha3";
 const KIND: &str = "Provider";
-/// The name of the kind's definition.
-const DEFINITION: &str = "providers.clusterctl.cluster.x-k8s.io";
+/// The name of the kind's CRD.
+const CRD: &str = "providers.clusterctl.cluster.x-k8s.io";
 
 /// A provider that is installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,20 +130,20 @@ pub async fn forget(cluster: &ManagementCluster, provider: &Installed) -> Result
     }
 }
 
-/// The definition of the inventory's kind, where it is missing.
+/// The CRD of the inventory's kind, where it is missing.
 pub async fn missing_kind(cluster: &ManagementCluster) -> Result<Option<Value>, ServerError> {
     let known = cluster.kinds().await?.find(&format!("{CLUSTERCTL_GROUP}/{VERSION}"), KIND);
-    Ok(known.is_none().then(definition))
+    Ok(known.is_none().then(crd))
 }
 
-/// The definition of the kind.
-pub fn definition() -> Value {
+/// The CRD of the kind.
+pub fn crd() -> Value {
     let text = |description: &str| json!({"type": "string", "description": description});
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": {
-            "name": DEFINITION,
+            "name": CRD,
             "labels": {label::CLUSTERCTL: "", label::CLUSTERCTL_CORE: INVENTORY},
         },
         "spec": {

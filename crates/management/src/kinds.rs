@@ -85,8 +85,8 @@ impl Kinds {
     }
 
     /// The kind that a CustomResourceDefinition of that name defines.
-    pub fn defined_by(&self, definition: &str) -> Option<&Kind> {
-        let (plural, group) = definition.split_once('.')?;
+    pub fn defined_by(&self, crd: &str) -> Option<&Kind> {
+        let (plural, group) = crd.split_once('.')?;
         self.preferred().find(|it| it.resource.plural == plural && it.resource.group == group)
     }
 
@@ -98,11 +98,11 @@ impl Kinds {
     }
 
     /// Adds what a CustomResourceDefinition defines, which the server serves from the moment that it is established.
-    pub fn learn(&mut self, definition: &Value) {
-        let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    pub fn learn(&mut self, crd: &Value) {
+        let text = |pointer: &str| crd.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let (group, kind, plural) =
             (text("/spec/group"), text("/spec/names/kind"), text("/spec/names/plural"));
-        let versions = definition.pointer("/spec/versions").and_then(Value::as_array);
+        let versions = crd.pointer("/spec/versions").and_then(Value::as_array);
         for version in versions.into_iter().flatten().filter(|it| it["served"] == true) {
             let gvk = GroupVersionKind::gvk(group, version["name"].as_str().unwrap_or_default(), kind);
             let resource = ApiResource::from_gvk_with_plural(&gvk, plural);

@@ -1,6 +1,6 @@
 //! Waiting until the kinds are served that were just defined.
 //!
-//! What the server lists of a group and version is small; definitions are not, and there may be dozens of them.
+//! What the server lists of a group and version is small; CRDs are not, and there may be dozens of them.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -22,10 +22,10 @@ const LONGEST_DELAY: Duration = Duration::from_millis(100);
 /// Plural names by group and version.
 type Awaited<'a> = BTreeMap<String, Vec<(&'a str, &'a Value)>>;
 
-/// Waits until all versions are served that definitions say are. Those that were served when the server was asked first
+/// Waits until all versions are served that CRDs say are. Those that were served when the server was asked first
 /// still are.
-pub async fn wait(cluster: &ManagementCluster, definitions: Vec<&Value>) -> Result<(), ApplyError> {
-    let mut awaited = versions(&definitions, cluster.kinds().await?);
+pub async fn wait(cluster: &ManagementCluster, crds: Vec<&Value>) -> Result<(), ApplyError> {
+    let mut awaited = versions(&crds, cluster.kinds().await?);
     let start = Instant::now();
     let mut delay = FIRST_DELAY;
     loop {
@@ -37,9 +37,9 @@ pub async fn wait(cluster: &ManagementCluster, definitions: Vec<&Value>) -> Resu
         });
         let looks: Vec<_> = try_join_all(looks).await?;
         awaited = looks.into_iter().filter(|it| !it.1.is_empty()).collect();
-        let Some((_, definition)) = awaited.values().flatten().next() else { return Ok(()) };
+        let Some((_, crd)) = awaited.values().flatten().next() else { return Ok(()) };
         if start.elapsed() > DOUBT {
-            doubt(cluster, definition, start.elapsed()).await?;
+            doubt(cluster, crd, start.elapsed()).await?;
         }
         sleep(delay).await;
         delay = (delay * 2).min(LONGEST_DELAY);
@@ -47,18 +47,18 @@ pub async fn wait(cluster: &ManagementCluster, definitions: Vec<&Value>) -> Resu
 }
 
 /// What is to be served and not among the kinds that are known.
-fn versions<'a>(definitions: &[&'a Value], known: &Kinds) -> Awaited<'a> {
+fn versions<'a>(crds: &[&'a Value], known: &Kinds) -> Awaited<'a> {
     let mut awaited = Awaited::new();
-    for definition in definitions {
-        let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        let versions = definition.pointer("/spec/versions").and_then(Value::as_array);
+    for crd in crds {
+        let text = |pointer: &str| crd.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let versions = crd.pointer("/spec/versions").and_then(Value::as_array);
         for version in versions.into_iter().flatten().filter(|it| it["served"] == true) {
             let version = version["name"].as_str().unwrap_or_default();
             let group_version = format!("{}/{version}", text("/spec/group"));
             if known.find(&group_version, text("/spec/names/kind")).is_some() {
                 continue;
             }
-            awaited.entry(group_version).or_default().push((text("/spec/names/plural"), definition));
+            awaited.entry(group_version).or_default().push((text("/spec/names/plural"), crd));
         }
     }
     awaited
@@ -68,20 +68,20 @@ fn versions<'a>(definitions: &[&'a Value], known: &Kinds) -> Awaited<'a> {
 async fn listed(cluster: &ManagementCluster, group_version: &str) -> Result<Vec<String>, ServerError> {
     match cluster.client().list_api_group_resources(group_version).await {
         Ok(list) => Ok(list.resources.into_iter().map(|it| it.name).collect()),
-        Err(error) if error::is_not_found(&error) || error::is_passing(&error) => Ok(Vec::new()),
+        Err(error) if error::is_not_found(&error) || error::is_transient(&error) => Ok(Vec::new()),
         Err(error) => Err(cluster.failed(format!("look whether {group_version} is served"), error)),
     }
 }
 
-/// Gives up on a definition that cannot be served, or was not in time.
-async fn doubt(cluster: &ManagementCluster, definition: &Value, elapsed: Duration) -> Result<(), ApplyError> {
-    let id = ObjectRef::of(definition);
+/// Gives up on a CRD that cannot be served, or was not in time.
+async fn doubt(cluster: &ManagementCluster, crd: &Value, elapsed: Duration) -> Result<(), ApplyError> {
+    let id = ObjectRef::of(crd);
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(id.group(), "v1", &id.kind));
     let kind = Kind { resource, is_namespaced: false, is_managed: true, is_preferred: true };
     let found = cluster.objects(&kind, None).get_opt(&id.name).await;
     let found = match found {
         Ok(found) => found,
-        Err(error) if error::is_passing(&error) && elapsed < LIMIT => return Ok(()),
+        Err(error) if error::is_transient(&error) && elapsed < LIMIT => return Ok(()),
         Err(error) => return Err(cluster.failed(format!("look at {id}"), error).into()),
     };
     let reason = match &found {
@@ -98,9 +98,9 @@ async fn doubt(cluster: &ManagementCluster, definition: &Value, elapsed: Duratio
     }
 }
 
-/// Why a definition will never be served.
-fn refusal(definition: &Value) -> Option<String> {
-    let conditions = definition.pointer("/status/conditions").and_then(Value::as_array);
+/// Why a CRD will never be served.
+fn refusal(crd: &Value) -> Option<String> {
+    let conditions = crd.pointer("/status/conditions").and_then(Value::as_array);
     let refused = conditions.into_iter().flatten().find(|it| {
         let is = |kind: &str, status: &str| it["type"] == kind && it["status"] == status;
         is("NamesAccepted", "False") || is("NonStructuralSchema", "True")
@@ -116,13 +116,13 @@ mod tests {
 
     #[test]
     fn every_version_that_is_to_be_served_and_is_not_known_is_waited_for() {
-        let definition = json!({"spec": {
+        let crd = json!({"spec": {
             "group": "g.io",
             "names": {"kind": "Box", "plural": "boxes"},
             "versions": [{"name": "v1", "served": true}, {"name": "v2", "served": true},
                          {"name": "v0", "served": false}],
         }});
-        let awaited = versions(&[&definition], &Kinds::default());
+        let awaited = versions(&[&crd], &Kinds::default());
         assert_eq!(awaited.keys().collect::<Vec<_>>(), ["g.io/v1", "g.io/v2"]);
         assert!(awaited.values().flatten().all(|it| it.0 == "boxes"));
         let mut known = Kinds::default();
@@ -131,11 +131,11 @@ mod tests {
             "names": {"kind": "Box", "plural": "boxes"},
             "versions": [{"name": "v1", "served": true}],
         }}));
-        assert_eq!(versions(&[&definition], &known).into_keys().collect::<Vec<_>>(), ["g.io/v2"]);
+        assert_eq!(versions(&[&crd], &known).into_keys().collect::<Vec<_>>(), ["g.io/v2"]);
     }
 
     #[test]
-    fn a_definition_that_is_refused_says_why() {
+    fn a_crd_that_is_refused_says_why() {
         let with = |conditions: Value| refusal(&json!({"status": {"conditions": conditions}}));
         let taken = json!({"type": "NamesAccepted", "status": "False", "message": "boxes is taken"});
         assert_eq!(with(json!([taken])).as_deref(), Some("boxes is taken"));

@@ -6,7 +6,9 @@ use std::{
 };
 
 use capstan_lifecycle::{
-    delete::{self, Asked, DeleteError, Event, Kept, Options, Plan, Selection, Target, WhyKept},
+    delete::{
+        self, Asked, DeleteError, DeleteEvent, DeletePlan, DeleteTarget, Kept, Options, Selection, WhyKept,
+    },
     diff::{self, Handling, Intent},
 };
 use capstan_management::ManagementCluster;
@@ -37,8 +39,8 @@ pub(crate) async fn run(args: DeleteArgs, printer: Printer) -> Result<(), Comman
     if let Some(objection) = plan.objection(args.force) {
         return Err(refusal(objection));
     }
-    for target in plan.targets.iter().filter(|it| !it.doomed.is_empty()) {
-        printer.step(&format!("Deleting {}: {}", title(target), count(target.doomed.len())));
+    for target in plan.targets.iter().filter(|it| !it.removals.is_empty()) {
+        printer.step(&format!("Deleting {}: {}", title(target), count(target.removals.len())));
     }
     carry_out(cluster, &plan, args.force, printer).await?;
     printer.done(&format!("Deleted {}", labels(&plan)));
@@ -66,17 +68,17 @@ fn selection(args: &DeleteArgs) -> Result<Selection, CommandError> {
 
 async fn carry_out(
     cluster: &ManagementCluster,
-    plan: &Plan,
+    plan: &DeletePlan,
     force: bool,
     printer: Printer,
 ) -> Result<(), CommandError> {
     let deleted = AtomicUsize::new(0);
-    let tell = |event: Event<'_>| match event {
-        Event::Stage { stage, count: number } => {
+    let tell = |event: DeleteEvent<'_>| match event {
+        DeleteEvent::Stage { stage, count: number } => {
             printer.progress(&format!("{}: {}", stage.as_str(), count(number)));
         }
-        Event::Deleted(_) => drop(deleted.fetch_add(1, Ordering::Relaxed)),
-        Event::Retrying { reason, .. } => printer.warn(&format!("{reason}; trying again")),
+        DeleteEvent::Deleted(_) => drop(deleted.fetch_add(1, Ordering::Relaxed)),
+        DeleteEvent::Retrying { reason, .. } => printer.warn(&format!("{reason}; trying again")),
     };
     let result = delete::delete(cluster, plan, force, &tell).await;
     printer.progress_done();
@@ -91,11 +93,11 @@ async fn carry_out(
 /// Shows what would be done, and what speaks against it.
 async fn show(
     cluster: &ManagementCluster,
-    plan: &Plan,
+    plan: &DeletePlan,
     args: &DeleteArgs,
     printer: Printer,
 ) -> Result<(), CommandError> {
-    let removed: Vec<_> = plan.targets.iter().map(Target::components).collect();
+    let removed: Vec<_> = plan.targets.iter().map(DeleteTarget::components).collect();
     let intents: Vec<_> = plan
         .targets
         .iter()
@@ -118,14 +120,14 @@ async fn show(
     difference::print(&preview, diff, output, printer)
 }
 
-fn say_what_stays(plan: &Plan, printer: Printer) {
+fn say_what_stays(plan: &DeletePlan, printer: Printer) {
     for line in what_stays(plan) {
         printer.note(&line);
     }
 }
 
 /// What outlives the providers, and how it would go.
-fn what_stays(plan: &Plan) -> Vec<String> {
+fn what_stays(plan: &DeletePlan) -> Vec<String> {
     let mut reasons: BTreeMap<&WhyKept, Vec<String>> = BTreeMap::new();
     for Kept { object, why } in plan.targets.iter().flat_map(|it| &it.kept) {
         reasons.entry(why).or_default().push(object.to_string());
@@ -144,7 +146,7 @@ fn what_stays(plan: &Plan) -> Vec<String> {
     reasons.into_iter().map(line).collect()
 }
 
-fn title(target: &Target) -> String {
+fn title(target: &DeleteTarget) -> String {
     let entries: Vec<_> =
         target.entries.iter().map(|it| format!("{} in namespace {}", it.version, it.namespace)).collect();
     match entries.as_slice() {
@@ -153,8 +155,8 @@ fn title(target: &Target) -> String {
     }
 }
 
-fn labels(plan: &Plan) -> String {
-    let deleted = plan.targets.iter().filter(|it| !it.doomed.is_empty());
+fn labels(plan: &DeletePlan) -> String {
+    let deleted = plan.targets.iter().filter(|it| !it.removals.is_empty());
     deleted.map(|it| it.label.as_str()).collect::<Vec<_>>().join(", ")
 }
 

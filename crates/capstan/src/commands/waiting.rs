@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use capstan_lifecycle::{
     install::{
-        Plan,
-        wait::{self, Late, WaitError},
+        InstallPlan,
+        wait::{self, AwaitedDeployment, WaitError},
     },
     release::Prepared,
 };
@@ -16,7 +16,7 @@ use crate::{error::CommandError, printer::Printer, progress::Progress};
 /// Waits for the providers of an installation.
 pub(super) async fn for_plan(
     cluster: &ManagementCluster,
-    plan: &Plan,
+    plan: &InstallPlan,
     limit: Duration,
     printer: Printer,
 ) -> Result<(), CommandError> {
@@ -42,7 +42,7 @@ fn begin(printer: Printer) -> Progress {
     Progress::new(printer)
 }
 
-fn tell(late: &[Late], progress: &Progress) {
+fn tell(late: &[AwaitedDeployment], progress: &Progress) {
     if let Some(first) = late.first() {
         progress.waiting(&format!("{} not there yet; {first}", late.len()));
     }
@@ -61,7 +61,7 @@ fn end(result: Result<(), WaitError>, progress: &Progress, printer: Printer) -> 
             let mut told = CommandError::plain(format!("{error}; everything is installed")).hint(
                 "once the reasons are gone they come up by themselves; --wait-provider-timeout waits longer",
             );
-            if let WaitError::Late { late, .. } = &error {
+            if let WaitError::NotAvailable { late, .. } = &error {
                 told.causes = late.iter().map(ToString::to_string).collect();
             }
             return Err(told);

@@ -78,7 +78,7 @@ impl Estate {
 
     /// What other providers and users need: the inventory and cert-manager's kinds.
     pub(crate) async fn furnish(&self) {
-        self.apply(&[inventory::definition()]).await;
+        self.apply(&[inventory::crd()]).await;
         self.apply(&cert_manager()).await;
     }
 
@@ -300,8 +300,8 @@ async fn kinds_go_when_nobody_needs_them(estate: &Estate) {
     what_is_made_meanwhile_is_not_taken_along(estate).await;
     let told = estate.run(&["delete", "-i", "acme", "--include-crd"]);
     assert_eq!(told.code, Some(0), "{told:?}");
-    let definitions: Api<CustomResourceDefinition> = Api::all(estate.client.clone());
-    let gone = definitions.get_opt("acmeclusters.infrastructure.cluster.x-k8s.io").await.unwrap();
+    let crds: Api<CustomResourceDefinition> = Api::all(estate.client.clone());
+    let gone = crds.get_opt("acmeclusters.infrastructure.cluster.x-k8s.io").await.unwrap();
     assert!(gone.is_none(), "it was waited for");
     assert_eq!(estate.remains(ACME).await, names(&["Namespace /acme-system"]));
 }
@@ -440,8 +440,8 @@ async fn nobody_converts(estate: &Estate) {
     estate.put_in(&[older]).await;
     estate.apply(&[object("v1beta1", "old")]).await;
     let mut components = kubeadm.rendered(kubeadm.components());
-    let definition = components.iter_mut().find(|it| it["kind"] == "CustomResourceDefinition").unwrap();
-    definition["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": {
+    let crd = components.iter_mut().find(|it| it["kind"] == "CustomResourceDefinition").unwrap();
+    crd["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": {
         "conversionReviewVersions": ["v1"],
         "clientConfig": {"service": {"namespace": "nowhere", "name": "nobody"}},
     }});
@@ -456,7 +456,7 @@ async fn nobody_converts(estate: &Estate) {
         if refused.contains("KubeadmConfig that cannot be read") {
             break;
         }
-        assert!(Instant::now() < deadline, "the server hears of a definition a moment later: {refused}");
+        assert!(Instant::now() < deadline, "the server hears of a CRD a moment later: {refused}");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let kinds = ["delete", "--bootstrap", "kubeadm", "--include-crd", "--force"];

@@ -299,7 +299,7 @@ pub(crate) fn without_servers_fields(object: DynamicObject) -> Value {
 
 /// cert-manager without anything that runs: its namespace and the kinds that providers use.
 pub(crate) fn cert_manager() -> Vec<Value> {
-    let definition = |kind: &str| {
+    let crd = |kind: &str| {
         let plural = format!("{}s", kind.to_lowercase());
         json!({
             "apiVersion": "apiextensions.k8s.io/v1",
@@ -316,8 +316,8 @@ pub(crate) fn cert_manager() -> Vec<Value> {
     };
     vec![
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "cert-manager"}}),
-        definition("Certificate"),
-        definition("Issuer"),
+        crd("Certificate"),
+        crd("Issuer"),
         json!({"apiVersion": "v1", "kind": "ServiceAccount",
                "metadata": {"name": "cert-manager", "namespace": "cert-manager"}}),
     ]

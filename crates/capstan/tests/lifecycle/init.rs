@@ -106,7 +106,7 @@ async fn the_first_time_everything_is_installed_and_the_second_time_nothing_is_w
         "installing cert-manager v1.2.3",
         "cert-manager works",
         "infrastructure-acme v1.0.0 is installed",
-        "definitions: 4 objects",
+        "CRDs: 4 objects",
         "generate cluster NAME",
     ] {
         assert!(told.err.contains(words), "{words} is missing in:\n{}", told.err);
@@ -119,7 +119,7 @@ async fn the_first_time_everything_is_installed_and_the_second_time_nothing_is_w
     ];
     assert_eq!(guarded.inventory().await, inventory);
     let labelled = guarded.estate.labelled().await;
-    // Ten objects and an entry of each provider, cert-manager, and the definition of the inventory.
+    // Ten objects and an entry of each provider, cert-manager, and the CRD of the inventory.
     assert_eq!(labelled.len(), 4 * 11 + 4 + 1, "{:?}", labelled.keys());
     let cert_manager = &labelled["ServiceAccount cert-manager/cert-manager"]["metadata"];
     let annotation = "cert-manager.clusterctl.cluster.x-k8s.io/version";
@@ -220,9 +220,9 @@ async fn cert_manager_upgrade(guarded: &Guarded) {
 
     let clusterctl = PatchParams { field_manager: Some("clusterctl".to_owned()), ..PatchParams::default() };
     let stale = json!({"metadata": {"annotations": {"stale": "yes"}}});
-    let definitions: Api<CustomResourceDefinition> = Api::all(guarded.estate.client.clone());
+    let crds: Api<CustomResourceDefinition> = Api::all(guarded.estate.client.clone());
     let name = "issuers.cert-manager.io";
-    definitions.patch(name, &clusterctl, &Patch::Merge(stale)).await.unwrap();
+    crds.patch(name, &clusterctl, &Patch::Merge(stale)).await.unwrap();
     let account = objects.pop().unwrap();
     assert_eq!(account["kind"], "ServiceAccount");
     let newer = Manifest::new("v1.3.0", objects, &Overrides::default()).unwrap();
@@ -230,7 +230,7 @@ async fn cert_manager_upgrade(guarded: &Guarded) {
     assert_eq!(cert_manager::plan(&cluster, &newer).await.unwrap(), upgrade);
     cert_manager::upgrade(&cluster, &newer, LIMIT, &|_| {}).await.unwrap();
     assert_eq!(cert_manager::plan(&cluster, &newer).await.unwrap(), up_to_date("v1.3.0"));
-    assert!(!definitions.get(name).await.unwrap().annotations().contains_key("stale"));
+    assert!(!crds.get(name).await.unwrap().annotations().contains_key("stale"));
     let accounts: Api<ServiceAccount> = Api::namespaced(guarded.estate.client.clone(), "cert-manager");
     assert!(accounts.get_opt("cert-manager").await.unwrap().is_none(), "it is no longer wanted");
 }
@@ -279,33 +279,33 @@ async fn while_something_is_wrong_nothing_is_written() {
         ["infrastructure-acme v1.0.0 speaks contract v1beta2", "cluster-api v1.1.0 speaks v1beta1 only"];
     guarded.run_in_vain(&words).await.fails(&contracts);
 
-    foreign_definition(&guarded).await;
+    foreign_crd(&guarded).await;
     assert_eq!(guarded.inventory().await, ["cluster-api v1.0.0", "infrastructure-acme v1.0.0"]);
     bad_servers(&guarded).await;
 }
 
-/// A definition that somebody else made is not touched, unless that is asked for.
-async fn foreign_definition(guarded: &Guarded) {
-    let definitions: Api<CustomResourceDefinition> = Api::all(guarded.estate.client.clone());
-    let mut definition = acme("v1.0.0").components().remove(1);
-    definition["metadata"]["labels"] = json!({"owner": "somebody"});
-    let name = definition["metadata"]["name"].as_str().unwrap().to_owned();
-    let definition: CustomResourceDefinition = serde_json::from_value(definition).unwrap();
-    definitions.create(&PostParams::default(), &definition).await.unwrap();
+/// A CRD that somebody else made is not touched, unless that is asked for.
+async fn foreign_crd(guarded: &Guarded) {
+    let crds: Api<CustomResourceDefinition> = Api::all(guarded.estate.client.clone());
+    let mut crd = acme("v1.0.0").components().remove(1);
+    crd["metadata"]["labels"] = json!({"owner": "somebody"});
+    let name = crd["metadata"]["name"].as_str().unwrap().to_owned();
+    let crd: CustomResourceDefinition = serde_json::from_value(crd).unwrap();
+    crds.create(&PostParams::default(), &crd).await.unwrap();
     let words = ["init", "--core", "cluster-api:v1.0.0", "-b", "-", "-c", "-", "-i", "acme:v1.0.0"];
-    let theirs = format!("definition {name} is on the server already, and belongs to somebody else");
+    let theirs = format!("CRD {name} is on the server already, and belongs to somebody else");
     guarded.run_in_vain(&words).await.fails(&[&theirs, "--validate=false"]);
     let label = |owner: &str| {
         json!({"metadata": {"labels": {"clusterctl.cluster.x-k8s.io": "",
                                                              "cluster.x-k8s.io/provider": owner}}})
     };
     let other = Patch::Merge(label("infrastructure-other"));
-    definitions.patch(&name, &PatchParams::default(), &other).await.unwrap();
+    crds.patch(&name, &PatchParams::default(), &other).await.unwrap();
     guarded.run_in_vain(&words).await.fails(&["belongs to infrastructure-other"]);
     let told = guarded.run(&[&words[..], &["--validate=false"]].concat()).await;
     assert_eq!(told.code, Some(0), "{}", told.err);
-    assert!(told.err.contains("warning: passed over: infrastructure-acme: definition"), "{}", told.err);
-    let taken = definitions.get(&name).await.unwrap();
+    assert!(told.err.contains("warning: passed over: infrastructure-acme: CRD"), "{}", told.err);
+    let taken = crds.get(&name).await.unwrap();
     assert_eq!(taken.labels()["cluster.x-k8s.io/provider"], "infrastructure-acme");
 }
 

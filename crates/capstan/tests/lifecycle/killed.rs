@@ -157,9 +157,9 @@ impl Estate {
                 .unwrap();
         }
         // The server empties kinds before they go.
-        let definitions: Api<CustomResourceDefinition> = Api::all(self.client.clone());
+        let crds: Api<CustomResourceDefinition> = Api::all(self.client.clone());
         for component in found.iter().filter(|it| it.id.kind == "CustomResourceDefinition") {
-            wait::until_gone(&definitions, &component.id.name, LIMIT).await;
+            wait::until_gone(&crds, &component.id.name, LIMIT).await;
         }
     }
 }
@@ -169,7 +169,7 @@ async fn init_can_be_killed_at_any_write() {
     Scene::new(init(), vec![]).await.play().await;
 }
 
-/// Publishes releases between which an object goes, a definition changes hands, a role changes, and a Deployment has to
+/// Publishes releases between which an object goes, a CRD changes hands, a role changes, and a Deployment has to
 /// be made anew, since its selector changes.
 fn publish_changes(estate: &Estate) {
     let release = |label: &str, version| {
@@ -223,8 +223,8 @@ async fn upgrade_can_be_killed_at_any_write() {
         "services",
     ];
     assert_eq!(written, changed.map(str::to_owned).into());
-    let definitions: Api<CustomResourceDefinition> = Api::all(plane.client().await);
-    let boxes = definitions.get("boxes.box.io").await.unwrap();
+    let crds: Api<CustomResourceDefinition> = Api::all(plane.client().await);
+    let boxes = crds.get("boxes.box.io").await.unwrap();
     assert_eq!(boxes.metadata.labels.unwrap()["cluster.x-k8s.io/provider"], "infrastructure-acme");
 }
 

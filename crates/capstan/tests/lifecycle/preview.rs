@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use capstan_lifecycle::diff::{self, Action, Handling, Intent, Preview};
 use capstan_management::{
-    dry_run::{self, Definitions, Detail, Known, Outcome},
+    dry_run::{self, Crds, Detail, Known, Outcome},
     sweep,
 };
 use k8s_openapi::{
@@ -39,7 +39,7 @@ async fn a_change_is_shown_before_it_is_made() {
     assert!(estate.labelled().await.is_empty(), "nothing was written");
     estate.furnish().await;
     estate.put_in(std::slice::from_ref(&acme)).await;
-    definitions_are_tried_over_those_that_are_there(&estate, &acme).await;
+    crds_are_tried_over_those_that_are_there(&estate, &acme).await;
     upgrades_are_compared(&estate, &acme).await;
 }
 
@@ -52,7 +52,7 @@ async fn everything_is_tried_that_can_be(estate: &Estate, acme: &Release) {
     assert_eq!((preview.refusals.as_slice(), preview.notes.as_slice()), (&[][..], &[][..]));
     assert_eq!(those(&preview, Action::Created).len(), cert_manager.len() + components.len());
     let summary = &preview.providers[1].summary;
-    assert_eq!(summary.definitions[0].versions_added, ["v1beta1", "v1beta2"]);
+    assert_eq!(summary.crds[0].versions_added, ["v1beta1", "v1beta2"]);
     assert_eq!(summary.images[0].to.as_deref(), Some("registry.example.com/acme:v1.0.0"));
 
     let objects = [cert_manager, components].concat();
@@ -64,7 +64,7 @@ async fn everything_is_tried_that_can_be(estate: &Estate, acme: &Release) {
             assert_eq!(matches!(trial.outcome, Outcome::Stored(_)), is_asked, "{trial:?}");
             let Outcome::Stored(stored) = trial.outcome else { continue };
             assert_eq!(stored["metadata"]["name"], object["metadata"]["name"]);
-            let is_whole = detail == Detail::Whole || !is_definition(object);
+            let is_whole = detail == Detail::Whole || !is_crd(object);
             assert_eq!(stored["kind"] == object["kind"], is_whole, "{}", trial.object);
         }
     }
@@ -113,9 +113,9 @@ async fn all_refusals_are_collected(estate: &Estate, acme: &Release) {
     }
 }
 
-/// Whoever knows the definitions gets the same answers as who does not, and nothing is written.
-async fn definitions_are_tried_over_those_that_are_there(estate: &Estate, acme: &Release) {
-    let same = acme.rendered(acme.components()).into_iter().find(is_definition).unwrap();
+/// Whoever knows the CRDs gets the same answers as who does not, and nothing is written.
+async fn crds_are_tried_over_those_that_are_there(estate: &Estate, acme: &Release) {
+    let same = acme.rendered(acme.components()).into_iter().find(is_crd).unwrap();
     let with = |object: &Value, pointer: &str, name: &str, value: Value| {
         let mut changed = object.clone();
         changed.pointer_mut(pointer).unwrap()[name] = value;
@@ -127,13 +127,13 @@ async fn definitions_are_tried_over_those_that_are_there(estate: &Estate, acme: 
     let misspelt = with(&described, "/spec", "scpoe", "Cluster".into());
     let invalid = with(&same, schema, "type", "thing".into());
 
-    let definitions: Api<CustomResourceDefinition> = Api::all(estate.client.clone());
+    let crds: Api<CustomResourceDefinition> = Api::all(estate.client.clone());
     let name = same["metadata"]["name"].as_str().unwrap();
-    let live = definitions.get(name).await.unwrap();
+    let live = crds.get(name).await.unwrap();
     let outdated = ObjectMeta { resource_version: Some("1".to_owned()), ..live.metadata.clone() };
     for known in [live.metadata.clone(), outdated] {
-        let definitions = Definitions::from([(name.to_owned(), known)]);
-        let known = Known { definitions, ..Known::default() };
+        let crds = Crds::from([(name.to_owned(), known)]);
+        let known = Known { crds, ..Known::default() };
         for (object, generation, words) in [
             (&same, 0, ""),
             (&described, 1, ""),
@@ -158,10 +158,10 @@ async fn definitions_are_tried_over_those_that_are_there(estate: &Estate, acme: 
             }
         }
     }
-    assert_eq!(definitions.get(name).await.unwrap(), live);
+    assert_eq!(crds.get(name).await.unwrap(), live);
 }
 
-fn is_definition(object: &Value) -> bool {
+fn is_crd(object: &Value) -> bool {
     object["kind"] == "CustomResourceDefinition"
 }
 
@@ -243,7 +243,7 @@ async fn upgrades_are_compared(estate: &Estate, acme: &Release) {
         let summary = &preview.providers[0].summary;
         assert_eq!(summary.images[0].to.as_deref(), Some("registry.example.com/acme:v1.1.0"));
         assert_eq!(preview.refusals, []);
-        assert_eq!(summary.definitions[0].versions_removed, ["v1beta1"]);
+        assert_eq!(summary.crds[0].versions_removed, ["v1beta1"]);
     }
     let lost = |preview: &Preview| -> Vec<(String, String)> {
         preview.providers[0].summary.lost.iter().map(|it| (it.field.clone(), it.manager.clone())).collect()

@@ -35,7 +35,7 @@ const ACME: &str = "infrastructure-acme";
 /// The annotations that a run leaves only if it was killed.
 const TRACES: [&str; 2] = ["capstan.dev/replicas-before-upgrade", "capstan.dev/upgrading-to"];
 
-/// A definition of cert-manager's.
+/// A CRD of cert-manager's.
 const ISSUERS: &str = "issuers.cert-manager.io";
 
 /// Who installed a provider.
@@ -98,7 +98,7 @@ impl Estate {
     /// What providers need.
     async fn ground(&self) {
         apply::apply(&self.cluster(), &cert_manager(), &|_| {}).await.unwrap();
-        apply::apply(&self.cluster(), &[inventory::definition()], &|_| {}).await.unwrap();
+        apply::apply(&self.cluster(), &[inventory::crd()], &|_| {}).await.unwrap();
     }
 
     fn publish_all(&self, version: &'static str) {
@@ -302,13 +302,13 @@ async fn everything_is_as_the_new_release_says_and_what_users_made_is_left_alone
                         "metadata": {"name": "mine", "labels": {"a": "b"}}, "spec": {"size": 3}});
     let clusters = acme_clusters(&estate, "v1beta1");
     clusters.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
-    let definitions: Api<CustomResourceDefinition> = Api::all(estate.client.clone());
-    let definition = format!("acmeclusters.{ACME_GROUP}");
+    let crds: Api<CustomResourceDefinition> = Api::all(estate.client.clone());
+    let crd = format!("acmeclusters.{ACME_GROUP}");
     let grown = first_acme(&["v1beta1", "v1beta2"]).into_iter().nth(1).unwrap();
     let patch = Patch::Merge(json!({"spec": {"versions": grown["spec"]["versions"]}}));
-    definitions.patch(&definition, &PatchParams::default(), &patch).await.unwrap();
+    crds.patch(&crd, &PatchParams::default(), &patch).await.unwrap();
     let mine = estate.served(&acme_clusters(&estate, "v1beta2"), "mine").await;
-    let stored = definitions.get(&definition).await.unwrap().status.unwrap().stored_versions.unwrap();
+    let stored = crds.get(&crd).await.unwrap().status.unwrap().stored_versions.unwrap();
     assert_eq!(stored, ["v1beta1", "v1beta2"]);
 
     // Somebody changed things by hand.
@@ -377,7 +377,7 @@ async fn everything_is_as_the_new_release_says_and_what_users_made_is_left_alone
     let found = acme_clusters(&estate, "v1beta2").get("mine").await.unwrap();
     assert_eq!(content(&found), content(&mine));
     assert_ne!(found.metadata.resource_version, mine.metadata.resource_version);
-    let status = definitions.get(&definition).await.unwrap().status.unwrap();
+    let status = crds.get(&crd).await.unwrap().status.unwrap();
     assert_eq!(status.stored_versions.unwrap(), ["v1beta2"]);
 
     // Once more there is nothing to do, and nothing is done.
@@ -444,10 +444,10 @@ async fn cert_manager_goes_along_and_nothing_of_it_is_lost() {
         assert!(told.err.contains(words), "{words:?} is missing in {}", told.err);
     }
     assert_eq!(content(&issuers("v1").get("mine").await.unwrap()), content(&mine));
-    let definitions: Api<CustomResourceDefinition> = Api::all(estate.client.clone());
-    let definition = definitions.get(ISSUERS).await.unwrap();
-    assert_eq!(definition.status.unwrap().stored_versions.unwrap(), ["v1"]);
-    assert_eq!(definition.spec.versions.len(), 1);
+    let crds: Api<CustomResourceDefinition> = Api::all(estate.client.clone());
+    let crd = crds.get(ISSUERS).await.unwrap();
+    assert_eq!(crd.status.unwrap().stored_versions.unwrap(), ["v1"]);
+    assert_eq!(crd.spec.versions.len(), 1);
     let maps: Api<ConfigMap> = Api::namespaced(estate.client.clone(), "cert-manager");
     assert!(maps.get_opt("old").await.unwrap().is_none());
 }
@@ -692,7 +692,7 @@ async fn where_core_fails_nobody_else_is_replaced_and_all_controllers_run_again(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_a_definition_cannot_be_replaced_it_is_told_whose_are_new_and_all_controllers_run_again() {
+async fn where_a_crd_cannot_be_replaced_it_is_told_whose_are_new_and_all_controllers_run_again() {
     let estate = Estate::with_everything().await;
     estate.publish_all("v1.1.0");
     for label in [CORE, "bootstrap-kubeadm"] {
@@ -711,7 +711,7 @@ async fn where_a_definition_cannot_be_replaced_it_is_told_whose_are_new_and_all_
     estate.run(&command).fails(&[
         "apply CustomResourceDefinition clusters.cluster.x-k8s.io",
         "the upgrade of cluster-api stopped; its controllers were started again",
-        "of bootstrap-kubeadm only the definitions were replaced; its controllers are as they were",
+        "of bootstrap-kubeadm only the CRDs were replaced; its controllers are as they were",
         "the upgrade did not come to infrastructure-acme; its controllers are as they were",
         "the same command goes on from here",
     ]);

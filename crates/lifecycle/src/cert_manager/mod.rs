@@ -30,14 +30,14 @@ use capstan_management::{
 pub const GROUP: &str = "cert-manager.io";
 /// The version that an object of it belongs to.
 pub const VERSION_ANNOTATION: &str = "cert-manager.clusterctl.cluster.x-k8s.io/version";
-/// The definition that tells who installed it.
-const DEFINITION: &str = "certificates.cert-manager.io";
+/// The CRD that tells who installed it.
+const CRD: &str = "certificates.cert-manager.io";
 
 /// What is told on the way.
 #[derive(Clone, Debug)]
 pub enum Event<'a> {
     /// Its objects are applied.
-    Apply(apply::Event<'a>),
+    Apply(apply::ApplyEvent<'a>),
     /// It does not answer yet.
     Waiting {
         /// Why not.
@@ -141,13 +141,13 @@ pub async fn detect(cluster: &ManagementCluster) -> Result<Found, ServerError> {
     Ok(Found { presence: presence?, trouble: probed.err().map(|it| it.to_string()) })
 }
 
-/// Who installed it, as its definition tells.
+/// Who installed it, as its CRD tells.
 async fn presence(cluster: &ManagementCluster) -> Result<Presence, ServerError> {
     let gvk = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
     let resource = ApiResource::from_gvk(&gvk);
     let kind = Kind { resource, is_namespaced: false, is_managed: true, is_preferred: true };
-    let found = cluster.objects(&kind, None).get_metadata_opt(DEFINITION).await;
-    let found = found.map_err(|error| cluster.failed(format!("look at definition {DEFINITION}"), error))?;
+    let found = cluster.objects(&kind, None).get_metadata_opt(CRD).await;
+    let found = found.map_err(|error| cluster.failed(format!("look at CRD {CRD}"), error))?;
     let Some(metadata) = found.map(|it| it.metadata) else { return Ok(Presence::Absent) };
     let value = metadata.labels.unwrap_or_default().remove(label::CLUSTERCTL_CORE);
     Ok(if value.as_deref() == Some(CERT_MANAGER) {

@@ -114,7 +114,7 @@ fn not_installed(inventory: &Inventory, label: String) -> DeleteError {
 mod tests {
     use capstan_api::provider::ProviderType;
 
-    use super::{super::Asked, super::doom::tests::component, *};
+    use super::{super::Asked, super::removal::tests::component, *};
 
     fn installed(name: &str, version: &str, namespace: &str) -> Installed {
         Installed {

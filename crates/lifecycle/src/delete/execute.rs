@@ -6,7 +6,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use super::{DeleteError, Doomed, Plan, Stage, usage};
+use super::{DeleteError, DeletePlan, Removal, Stage, usage};
 use capstan_management::{ManagementCluster, ObjectRef, error, sweep::Component};
 
 /// How many requests are under way at a time.
@@ -20,7 +20,7 @@ const LONGEST_DELAY: Duration = Duration::from_secs(3);
 
 /// What is told on the way.
 #[derive(Clone, Debug)]
-pub enum Event<'a> {
+pub enum DeleteEvent<'a> {
     /// A stage begins.
     Stage {
         /// Which.
@@ -40,33 +40,33 @@ pub enum Event<'a> {
 }
 
 /// Who is told.
-pub type Tell<'a> = &'a (dyn Fn(Event<'_>) + Sync);
+pub type DeleteReporter<'a> = &'a (dyn Fn(DeleteEvent<'_>) + Sync);
 
 pub(crate) async fn execute(
     cluster: &ManagementCluster,
-    plan: &Plan,
-    tell: Tell<'_>,
+    plan: &DeletePlan,
+    tell: DeleteReporter<'_>,
 ) -> Result<(), DeleteError> {
-    let doomed: Vec<&Doomed> =
-        plan.targets.iter().flat_map(|it| &it.doomed).filter(|it| !it.goes_with_namespace).collect();
+    let removals: Vec<&Removal> =
+        plan.targets.iter().flat_map(|it| &it.removals).filter(|it| !it.goes_with_namespace).collect();
     for stage in Stage::ALL {
         let members: Vec<&Component> =
-            doomed.iter().filter(|it| it.stage == stage).map(|it| &it.component).collect();
+            removals.iter().filter(|it| it.stage == stage).map(|it| &it.component).collect();
         if members.is_empty() {
             continue;
         }
-        if stage == Stage::Definitions {
+        if stage == Stage::Crds {
             // They take their objects with them, and the plan is some seconds old.
             let kinds = cluster.kinds().await?;
-            let usages = usage::of_definitions(cluster, kinds, &plan.selection, &members).await?;
+            let usages = usage::of_crds(cluster, kinds, &plan.selection, &members).await?;
             if !usages.is_empty() {
                 return Err(DeleteError::MadeMeanwhile { usages });
             }
         }
-        tell(Event::Stage { stage, count: members.len() });
+        tell(DeleteEvent::Stage { stage, count: members.len() });
         let requests = members.iter().map(|component| delete_one(cluster, component, tell));
         stream::iter(requests).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
-        if stage == Stage::Definitions {
+        if stage == Stage::Crds {
             // All are on their way out before any is waited for.
             let waits = members.iter().map(|component| gone(cluster, component));
             stream::iter(waits).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
@@ -78,26 +78,26 @@ pub(crate) async fn execute(
 async fn delete_one(
     cluster: &ManagementCluster,
     component: &Component,
-    tell: Tell<'_>,
+    tell: DeleteReporter<'_>,
 ) -> Result<(), DeleteError> {
     let id = &component.id;
     let start = Instant::now();
     let mut delay = FIRST_DELAY;
     while let Err(error) = component.delete(cluster).await {
-        let is_passing = error::is_passing(&error) && start.elapsed() < PATIENCE;
+        let is_transient = error::is_transient(&error) && start.elapsed() < PATIENCE;
         let error = cluster.failed(format!("delete {id}"), error);
-        if !is_passing {
+        if !is_transient {
             return Err(error.into());
         }
-        tell(Event::Retrying { object: id, reason: error.to_string() });
+        tell(DeleteEvent::Retrying { object: id, reason: error.to_string() });
         sleep(delay).await;
         delay = (delay * 2).min(LONGEST_DELAY);
     }
-    tell(Event::Deleted(id));
+    tell(DeleteEvent::Deleted(id));
     Ok(())
 }
 
-/// Waits until a definition is gone, and its kind with it.
+/// Waits until a CRD is gone, and its kind with it.
 async fn gone(cluster: &ManagementCluster, component: &Component) -> Result<(), DeleteError> {
     let Component { kind, id, .. } = component;
     let api = cluster.objects(kind, None);
@@ -105,14 +105,14 @@ async fn gone(cluster: &ManagementCluster, component: &Component) -> Result<(), 
     let mut delay = Duration::from_millis(20);
     loop {
         let found = api.get_opt(&id.name).await;
-        let definition = match found {
+        let crd = match found {
             Ok(None) => return Ok(()),
-            Ok(Some(definition)) => Some(definition),
-            Err(error) if error::is_passing(&error) => None,
+            Ok(Some(crd)) => Some(crd),
+            Err(error) if error::is_transient(&error) => None,
             Err(error) => return Err(cluster.failed(format!("look at {id}"), error).into()),
         };
         if start.elapsed() > GONE_LIMIT {
-            let reason = definition.map_or_else(String::new, |it| why_terminating(&it.data));
+            let reason = crd.map_or_else(String::new, |it| why_terminating(&it.data));
             let seconds = GONE_LIMIT.as_secs();
             return Err(DeleteError::NotGone { object: Box::new(id.clone()), seconds, reason });
         }
@@ -121,9 +121,9 @@ async fn gone(cluster: &ManagementCluster, component: &Component) -> Result<(), 
     }
 }
 
-/// What a definition says about its own end.
-fn why_terminating(definition: &Value) -> String {
-    let conditions = definition.pointer("/status/conditions").and_then(Value::as_array);
+/// What a CRD says about its own end.
+fn why_terminating(crd: &Value) -> String {
+    let conditions = crd.pointer("/status/conditions").and_then(Value::as_array);
     let condition = conditions.into_iter().flatten().find(|it| it["type"] == "Terminating");
     let message = condition.and_then(|it| it["message"].as_str()).filter(|it| !it.is_empty());
     message.unwrap_or("the server does not say why").to_owned()
@@ -136,11 +136,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_definition_says_what_holds_it() {
-        let definition = |conditions: Value| json!({"status": {"conditions": conditions}});
+    fn a_crd_says_what_holds_it() {
+        let crd = |conditions: Value| json!({"status": {"conditions": conditions}});
         let held =
             json!([{"type": "Established", "message": "no"}, {"type": "Terminating", "message": "2 left"}]);
-        assert_eq!(why_terminating(&definition(held)), "2 left");
-        assert_eq!(why_terminating(&definition(json!([]))), "the server does not say why");
+        assert_eq!(why_terminating(&crd(held)), "2 left");
+        assert_eq!(why_terminating(&crd(json!([]))), "the server does not say why");
     }
 }

@@ -4,8 +4,8 @@
 //! can be repeated: the inventory keeps a provider until everything else of it is gone.
 
 mod choice;
-mod doom;
 mod execute;
+mod removal;
 mod search;
 mod usage;
 
@@ -13,8 +13,8 @@ use capstan_api::provider::ProviderType;
 
 use self::search::Survey;
 pub use self::{
-    doom::{Doomed, Kept, Stage, WhyKept},
-    execute::{Event, Tell},
+    execute::{DeleteEvent, DeleteReporter},
+    removal::{Kept, Removal, Stage, WhyKept},
     usage::Usage,
 };
 use capstan_management::{
@@ -60,9 +60,9 @@ pub struct Options {
 
 /// What is to be done.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct DeletePlan {
     /// For each provider.
-    pub targets: Vec<Target>,
+    pub targets: Vec<DeleteTarget>,
     /// Who still needs them.
     pub usages: Vec<Usage>,
     selection: Selection,
@@ -71,39 +71,39 @@ pub struct Plan {
 
 /// What is to be done for one provider.
 #[derive(Clone, Debug)]
-pub struct Target {
+pub struct DeleteTarget {
     /// Its label.
     pub label: String,
     /// Its entries in the inventory: none where an installation was cut off, several where old tools made instances.
     pub entries: Vec<Installed>,
     /// What goes.
-    pub doomed: Vec<Doomed>,
+    pub removals: Vec<Removal>,
     /// What stays.
     pub kept: Vec<Kept>,
 }
 
-impl Target {
+impl DeleteTarget {
     /// What goes, for a preview.
     pub fn components(&self) -> Vec<Component> {
-        self.doomed.iter().map(|it| it.component.clone()).collect()
+        self.removals.iter().map(|it| it.component.clone()).collect()
     }
 }
 
-impl Plan {
+impl DeletePlan {
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
-        self.targets.iter().all(|it| it.doomed.is_empty())
+        self.targets.iter().all(|it| it.removals.is_empty())
     }
 
     /// The namespaces that go.
     fn namespaces(&self) -> Vec<&str> {
-        let doomed = self.targets.iter().flat_map(|it| &it.doomed);
-        doomed.filter(|it| it.stage == Stage::Namespaces).map(|it| it.component.id.name.as_str()).collect()
+        let removals = self.targets.iter().flat_map(|it| &it.removals);
+        removals.filter(|it| it.stage == Stage::Namespaces).map(|it| it.component.id.name.as_str()).collect()
     }
 
     /// Why it should not be carried out.
     pub fn objection(&self, force: bool) -> Option<DeleteError> {
-        // Definitions take their objects with them, which is never meant.
+        // CRDs take their objects with them, which is never meant.
         let usages: Vec<Usage> = self
             .usages
             .iter()
@@ -151,7 +151,7 @@ pub enum DeleteError {
     InUse {
         /// Who.
         usages: Vec<Usage>,
-        /// Whether definitions were to go as well.
+        /// Whether CRDs were to go as well.
         include_crd: bool,
     },
     /// Somebody began to need the providers' kinds while the rest of them was being deleted.
@@ -164,7 +164,7 @@ pub enum DeleteError {
         /// Who.
         usages: Vec<Usage>,
     },
-    /// A definition is still there after it was deleted.
+    /// A CRD is still there after it was deleted.
     #[error("{object} was deleted, but is still there after {seconds} s: {reason}")]
     NotGone {
         /// Which.
@@ -226,17 +226,17 @@ pub async fn plan(
     cluster: &ManagementCluster,
     selection: &Selection,
     options: Options,
-) -> Result<Plan, DeleteError> {
+) -> Result<DeletePlan, DeleteError> {
     let inventory = Inventory::read(cluster).await?;
     choice::check(&inventory, selection)?;
     let kinds = cluster.kinds().await?;
     let Survey { components: mut found, readings } = search::survey(cluster, kinds, selection).await?;
     found.retain(|it| !it.is_made_from_another());
     let chosen = choice::choose(&inventory, selection, &found)?;
-    let services = doom::webhook_services(cluster, &found).await?;
-    let site = doom::Site { inventory: &inventory, chosen: &chosen, kinds, services: &services, options };
-    let targets: Vec<Target> = chosen.iter().map(|it| site.judge(it, &found)).collect();
-    let mut plan = Plan { targets, usages: Vec::new(), selection: selection.clone(), options };
+    let services = removal::webhook_services(cluster, &found).await?;
+    let site = removal::Site { inventory: &inventory, chosen: &chosen, kinds, services: &services, options };
+    let targets: Vec<DeleteTarget> = chosen.iter().map(|it| site.judge(it, &found)).collect();
+    let mut plan = DeletePlan { targets, usages: Vec::new(), selection: selection.clone(), options };
     if !plan.is_empty() {
         plan.usages = usage::find(cluster, kinds, selection, &readings, &plan.namespaces()).await?;
     }
@@ -246,9 +246,9 @@ pub async fn plan(
 /// Carries a plan out.
 pub async fn delete(
     cluster: &ManagementCluster,
-    plan: &Plan,
+    plan: &DeletePlan,
     force: bool,
-    tell: Tell<'_>,
+    tell: DeleteReporter<'_>,
 ) -> Result<(), DeleteError> {
     if let Some(objection) = plan.objection(force) {
         return Err(objection);

@@ -66,8 +66,8 @@ async fn defined_kinds<'a>(
         return Ok(Vec::new());
     };
     let selector = format!("{}=,{}", label::CLUSTERCTL, label::PROVIDER);
-    let definitions = cluster.list_metadata(kind, None, &selector).await?;
-    let defined = definitions.into_iter().filter_map(|it| {
+    let crds = cluster.list_metadata(kind, None, &selector).await?;
+    let defined = crds.into_iter().filter_map(|it| {
         let provider = it.metadata.labels?.remove(label::PROVIDER)?;
         Some((provider, kinds.defined_by(&it.metadata.name?)?))
     });

@@ -77,14 +77,14 @@ pub(crate) async fn find(
     Ok(usages)
 }
 
-/// Who needs the kinds of definitions that are about to go.
-pub(crate) async fn of_definitions(
+/// Who needs the kinds of CRDs that are about to go.
+pub(crate) async fn of_crds(
     cluster: &ManagementCluster,
     kinds: &Kinds,
     selection: &Selection,
-    definitions: &[&Component],
+    crds: &[&Component],
 ) -> Result<Vec<Usage>, ServerError> {
-    let defined = definitions.iter().filter_map(|it| kinds.defined_by(&it.id.name));
+    let defined = crds.iter().filter_map(|it| kinds.defined_by(&it.id.name));
     let looks = defined.map(|kind| async move {
         let objects = look(cluster, kinds, kind, None, "").await?;
         Ok::<_, ServerError>(usage(kind, &objects, selection, true))
@@ -137,7 +137,7 @@ mod tests {
     use capstan_api::{names::label, provider::ProviderType};
 
     use super::{
-        super::{Asked, doom::tests::component},
+        super::{Asked, removal::tests::component},
         *,
     };
 

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 pub use self::{
     lines::{Line, Sign},
-    summary::{Action, ArgumentChange, DefinitionChange, ImageChange, LostChange, RoleChange, Summary},
+    summary::{Action, ArgumentChange, CrdChange, ImageChange, LostChange, RoleChange, Summary},
 };
 use capstan_management::{
     Kind, ManagementCluster, ObjectRef, ServerError,
@@ -185,7 +185,7 @@ fn foresee(wanted: &Value, live: Option<&Value>, stored: Option<Value>, handling
         return wanted.clone();
     };
     let stored = stored.unwrap_or_else(|| comparable::overlay(live, wanted));
-    let is_kept = matches!(Wave::of(wanted), Wave::Namespaces | Wave::Definitions);
+    let is_kept = matches!(Wave::of(wanted), Wave::Namespaces | Wave::Crds);
     match handling {
         Handling::Replaced if !is_kept => ownership::without_fields_of_others(stored),
         _ => ownership::without_fields_of_clusterctl(stored),

@@ -13,7 +13,7 @@ use capstan_management::ObjectRef;
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
     /// CustomResourceDefinitions that come or go, or whose versions do.
-    pub definitions: Vec<DefinitionChange>,
+    pub crds: Vec<CrdChange>,
     /// Roles that allow more or less.
     pub roles: Vec<RoleChange>,
     /// Admission webhooks that come, as `configuration: webhook`.
@@ -31,7 +31,7 @@ pub struct Summary {
 /// A CustomResourceDefinition that comes or goes, or whose versions do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct DefinitionChange {
+pub struct CrdChange {
     /// Its name.
     pub name: String,
     /// Whether it comes, goes or stays.
@@ -118,7 +118,7 @@ pub(crate) fn summarize(changes: &[Change]) -> Summary {
     for change in changes {
         match (change.object.group(), change.object.kind.as_str()) {
             ("apiextensions.k8s.io", "CustomResourceDefinition") => {
-                summary.definitions.extend(definition(change));
+                summary.crds.extend(crd(change));
             }
             ("rbac.authorization.k8s.io", "ClusterRole" | "Role") => summary.roles.extend(role(change)),
             (
@@ -133,7 +133,7 @@ pub(crate) fn summarize(changes: &[Change]) -> Summary {
     summary
 }
 
-fn definition(change: &Change) -> Option<DefinitionChange> {
+fn crd(change: &Change) -> Option<CrdChange> {
     let (before, after) = (served(change.live.as_ref()), served(change.becomes.as_ref()));
     let action = change.action();
     let versions_added: Vec<String> = after.difference(&before).cloned().collect();
@@ -141,7 +141,7 @@ fn definition(change: &Change) -> Option<DefinitionChange> {
     let is_worth_it = matches!(action, Action::Created | Action::Deleted)
         || !versions_added.is_empty()
         || !versions_removed.is_empty();
-    is_worth_it.then(|| DefinitionChange {
+    is_worth_it.then(|| CrdChange {
         name: change.object.name.clone(),
         action,
         versions_added,
@@ -149,8 +149,8 @@ fn definition(change: &Change) -> Option<DefinitionChange> {
     })
 }
 
-fn served(definition: Option<&Value>) -> BTreeSet<String> {
-    let versions = definition.and_then(|it| it.pointer("/spec/versions")).and_then(Value::as_array);
+fn served(crd: Option<&Value>) -> BTreeSet<String> {
+    let versions = crd.and_then(|it| it.pointer("/spec/versions")).and_then(Value::as_array);
     let served = versions.into_iter().flatten().filter(|it| it["served"] == true);
     served.filter_map(|it| it["name"].as_str()).map(str::to_owned).collect()
 }
@@ -215,7 +215,7 @@ fn arguments(container: &Value) -> Vec<String> {
 
 /// What was written by hand and would be lost; of what is deleted, everything is.
 fn lost(change: &Change) -> Vec<LostChange> {
-    // Definitions and webhooks are written into by those who inject certificates and convert versions.
+    // CRDs and webhooks are written into by those who inject certificates and convert versions.
     let is_injected =
         matches!(change.object.group(), "apiextensions.k8s.io" | "admissionregistration.k8s.io");
     let (Some(live), Some(becomes), false) = (&change.live, &change.becomes, is_injected) else {
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_of_definitions_come_and_go() {
+    fn versions_of_crds_come_and_go() {
         let versions = |names: &[(&str, bool)]| {
             let versions = names.iter().map(|(name, served)| json!({"name": name, "served": served}));
             json!({"spec": {"versions": versions.collect::<Vec<_>>()}})
@@ -269,7 +269,7 @@ mod tests {
             (&old, &Value::Null, Some((Action::Deleted, vec![], vec!["v1"]))),
         ] {
             let change = change("apiextensions.k8s.io/v1", "CustomResourceDefinition", live, becomes);
-            let found = summarize(&[change]).definitions;
+            let found = summarize(&[change]).crds;
             let found: Vec<_> = found
                 .iter()
                 .map(|it| {

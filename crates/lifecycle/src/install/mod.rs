@@ -9,7 +9,7 @@ mod trial;
 mod validate;
 pub mod wait;
 
-pub use plan::{Plan, PlanError, plan};
-pub use problem::{Problem, SKIP_NAME_CHECK};
-pub use run::{Event, InstallError, Reason, Tell, run};
+pub use plan::{InstallPlan, InstallPlanError, plan};
+pub use problem::{InstallProblem, SKIP_NAME_CHECK};
+pub use run::{InstallError, InstallEvent, InstallReporter, Reason, run};
 pub use trial::{preview, try_out};

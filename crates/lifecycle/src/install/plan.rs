@@ -10,9 +10,9 @@ use futures::future::join_all;
 use kube::{core::GroupVersionKind, discovery::ApiResource};
 
 use super::{
-    Problem,
+    InstallProblem,
     queue::{self, Asked, QueueError, Request},
-    validate::{self, Core, Definitions},
+    validate::{self, Core, Crds},
 };
 use crate::{
     cert_manager,
@@ -24,12 +24,12 @@ use capstan_management::{
     server_version::{MINIMUM, ServerVersion},
 };
 
-/// The definition by which core says what it speaks.
-const CLUSTER_DEFINITION: &str = "clusters.cluster.x-k8s.io";
+/// The CRD by which core says what it speaks.
+const CLUSTER_CRD: &str = "clusters.cluster.x-k8s.io";
 
 /// What an installation would do.
 #[derive(Debug)]
-pub struct Plan {
+pub struct InstallPlan {
     /// Whether no core provider was there.
     pub is_first: bool,
     /// What is to be installed, by type.
@@ -41,12 +41,12 @@ pub struct Plan {
     /// How long cert-manager may take to answer.
     pub(super) cert_manager_limit: std::time::Duration,
     /// What stands in the way.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<InstallProblem>,
     /// The kinds that there will be.
     pub(super) kinds: Kinds,
 }
 
-impl Plan {
+impl InstallPlan {
     /// Whether everything that is asked for is there.
     pub fn is_nothing(&self) -> bool {
         self.queue.is_empty() && self.cert_manager == cert_manager::Action::Nothing
@@ -55,7 +55,7 @@ impl Plan {
 
 /// No plan can be made.
 #[derive(Debug, thiserror::Error)]
-pub enum PlanError {
+pub enum InstallPlanError {
     /// The server refused something, or could not be reached.
     #[error(transparent)]
     Server(#[from] ServerError),
@@ -74,7 +74,7 @@ pub enum PlanError {
     Queue(#[from] QueueError),
 }
 
-impl PlanError {
+impl InstallPlanError {
     /// What to do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -91,13 +91,13 @@ pub async fn plan(
     releases: &Releases<'_>,
     cert_manager: &CertManager,
     request: &Request,
-) -> Result<Plan, PlanError> {
+) -> Result<InstallPlan, InstallPlanError> {
     let version = ServerVersion::read(cluster).await?;
     if version.is_too_old() {
-        return Err(PlanError::ServerTooOld { found: version });
+        return Err(InstallPlanError::ServerTooOld { found: version });
     }
-    let (inventory, known, definitions) =
-        futures::try_join!(Inventory::read(cluster), cluster.kinds(), read_definitions(cluster))?;
+    let (inventory, known, crds) =
+        futures::try_join!(Inventory::read(cluster), cluster.kinds(), read_crds(cluster))?;
     let is_first = inventory.core().is_none();
     let mut problems = Vec::from_iter(unknown_inventory(known));
 
@@ -115,30 +115,30 @@ pub async fn plan(
     let action = action?;
     problems.extend(failures);
     let action = action.unwrap_or_else(|error| {
-        problems.push(Problem::Release { provider: CERT_MANAGER.to_owned(), error: Box::new(error) });
+        problems.push(InstallProblem::Release { provider: CERT_MANAGER.to_owned(), error: Box::new(error) });
         cert_manager::Action::Nothing
     });
 
     let mut kinds = known.clone();
-    kinds.learn(&inventory::definition());
+    kinds.learn(&inventory::crd());
     kinds.learn_all(action.objects());
     kinds.learn_all(queue.iter().flat_map(|it| it.components.objects()));
     problems.extend(validate::check_instances(&queue, &inventory));
-    match core(&queue, &inventory, &definitions, releases).await {
+    match core(&queue, &inventory, &crds, releases).await {
         Some(Ok(core)) => problems.extend(validate::check_contracts(&queue, &core)),
         Some(Err(problem)) if !queue.is_empty() => problems.push(problem),
         Some(Err(_)) | None => {}
     }
-    problems.extend(validate::check_definitions(&queue, &definitions, known));
+    problems.extend(validate::check_crds(&queue, &crds, known));
     problems.extend(validate::check_kinds(&queue, &kinds));
     let cert_manager_limit = cert_manager.timeout;
-    Ok(Plan { is_first, queue, present, cert_manager: action, cert_manager_limit, problems, kinds })
+    Ok(InstallPlan { is_first, queue, present, cert_manager: action, cert_manager_limit, problems, kinds })
 }
 
 struct Fetched {
     queue: Vec<Prepared>,
     present: Vec<Installed>,
-    failures: Vec<Problem>,
+    failures: Vec<InstallProblem>,
 }
 
 /// Fetches and renders what is not there yet, all at the same time.
@@ -165,7 +165,9 @@ async fn fetch(
                 None => fetched.queue.push(prepared),
             },
             Err(error) => {
-                fetched.failures.push(Problem::Release { provider: asked.label(), error: Box::new(error) });
+                fetched
+                    .failures
+                    .push(InstallProblem::Release { provider: asked.label(), error: Box::new(error) });
             }
         }
     }
@@ -176,24 +178,24 @@ async fn fetch(
 async fn core(
     queue: &[Prepared],
     inventory: &Inventory,
-    definitions: &Definitions,
+    crds: &Crds,
     releases: &Releases<'_>,
-) -> Option<Result<Core, Problem>> {
+) -> Option<Result<Core, InstallProblem>> {
     if let Some(new) = queue.iter().find(|it| it.provider.kind == ProviderType::Core) {
         let name = format!("{} {}", new.provider.label(), new.version);
         return Some(Ok(Core { name, contract: new.contract }));
     }
     let installed = inventory.core()?;
     let name = format!("{} {}", installed.label(), installed.version);
-    let labels = definitions.get(CLUSTER_DEFINITION);
+    let labels = crds.get(CLUSTER_CRD);
     let speaks = |contract: &ContractVersion| labels.is_some_and(|it| it.contains_key(&contract.label()));
     if let Some(contract) = ContractVersion::PREFERENCE.into_iter().find(speaks) {
         return Some(Ok(Core { name, contract }));
     }
     let contract = contract_of(installed, releases).await;
-    let unknown = |error: ReleaseError| Problem::UnknownContract {
+    let unknown = |error: ReleaseError| InstallProblem::UnknownContract {
         core: name.clone(),
-        reason: format!("definition {CLUSTER_DEFINITION} does not say it, and {error}"),
+        reason: format!("CRD {CLUSTER_CRD} does not say it, and {error}"),
     };
     Some(contract.map(|contract| Core { name: name.clone(), contract }).map_err(unknown))
 }
@@ -208,7 +210,7 @@ async fn contract_of(
     Ok(metadata.usable_contract_of(&installed.version)?)
 }
 
-async fn read_definitions(cluster: &ManagementCluster) -> Result<Definitions, ServerError> {
+async fn read_crds(cluster: &ManagementCluster) -> Result<Crds, ServerError> {
     let gvk = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
     let resource = ApiResource::from_gvk(&gvk);
     let kind = Kind { resource, is_namespaced: false, is_managed: true, is_preferred: true };
@@ -217,8 +219,8 @@ async fn read_definitions(cluster: &ManagementCluster) -> Result<Definitions, Se
     Ok(labelled.filter_map(|it| Some((it.name?, it.labels.unwrap_or_default()))).collect())
 }
 
-fn unknown_inventory(kinds: &Kinds) -> Option<Problem> {
+fn unknown_inventory(kinds: &Kinds) -> Option<InstallProblem> {
     let found = kinds.any_version(CLUSTERCTL_GROUP, "Provider")?;
     let is_known = kinds.find(&format!("{CLUSTERCTL_GROUP}/{}", inventory::VERSION), "Provider").is_some();
-    (!is_known).then(|| Problem::InventoryVersion { found: found.resource.api_version.clone() })
+    (!is_known).then(|| InstallProblem::InventoryVersion { found: found.resource.api_version.clone() })
 }

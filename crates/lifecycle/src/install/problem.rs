@@ -5,12 +5,12 @@ use capstan_api::contract::ContractVersion;
 use crate::release::ReleaseError;
 use capstan_management::{ObjectRef, dry_run::Refusal, inventory::Installed};
 
-/// Keeps a definition from being checked for its name.
+/// Keeps a CRD from being checked for its name.
 pub const SKIP_NAME_CHECK: &str = "clusterctl.cluster.x-k8s.io/skip-crd-name-preflight-check";
 
 /// What stands in the way of an installation.
 #[derive(Debug, thiserror::Error)]
-pub enum Problem {
+pub enum InstallProblem {
     /// A release cannot be had or used.
     #[error("{provider}: {error}")]
     Release {
@@ -71,44 +71,44 @@ pub enum Problem {
         /// Its contract.
         core_contract: ContractVersion,
     },
-    /// A definition has a name under which nobody would find it.
-    #[error("{provider}: definition {name} of kind {kind} must be called {expected} for core to find it")]
-    DefinitionName {
+    /// A CRD has a name under which nobody would find it.
+    #[error("{provider}: CRD {name} of kind {kind} must be called {expected} for core to find it")]
+    CrdName {
         /// The provider's label.
         provider: String,
-        /// The definition's name.
+        /// The CRD's name.
         name: String,
         /// The kind that it defines.
         kind: String,
         /// The name that it should have.
         expected: String,
     },
-    /// A definition is there that somebody else put there.
-    #[error("{provider}: definition {name} is on the server already, and belongs to {}", owner.as_deref().unwrap_or("somebody else"))]
-    ForeignDefinition {
+    /// A CRD is there that somebody else put there.
+    #[error("{provider}: CRD {name} is on the server already, and belongs to {}", owner.as_deref().unwrap_or("somebody else"))]
+    ForeignCrd {
         /// The provider's label.
         provider: String,
-        /// The definition's name.
+        /// The CRD's name.
         name: String,
         /// The label of the provider that it belongs to; none if it belongs to no provider.
         owner: Option<String>,
     },
-    /// A definition is of a kind that the server knows by another definition.
-    #[error("{provider}: kind {kind} of definition {name} is defined by {taken} on the server already")]
+    /// A CRD is of a kind that the server knows by another CRD.
+    #[error("{provider}: kind {kind} of CRD {name} is defined by {taken} on the server already")]
     KindTaken {
         /// The provider's label.
         provider: String,
-        /// The definition's name.
+        /// The CRD's name.
         name: String,
         /// The kind that it defines.
         kind: String,
-        /// The definition that is there.
+        /// The CRD that is there.
         taken: String,
     },
-    /// Two providers bring the same definition.
-    #[error("{first} and {second} both have definition {name}")]
-    SharedDefinition {
-        /// The definition's name.
+    /// Two providers bring the same CRD.
+    #[error("{first} and {second} both have CRD {name}")]
+    SharedCrd {
+        /// The CRD's name.
         name: String,
         /// The label of one provider.
         first: String,
@@ -133,7 +133,7 @@ pub enum Problem {
     },
 }
 
-impl Problem {
+impl InstallProblem {
     /// Whether the installation can be tried all the same.
     pub fn can_be_ignored(&self) -> bool {
         !matches!(self, Self::Release { .. } | Self::InventoryVersion { .. } | Self::UnknownKind { .. })
@@ -160,16 +160,16 @@ impl Problem {
                     "install a version of the provider, or of core, that goes with the other's; {contract} needs core of the same contract or later"
                 )
             }
-            Self::DefinitionName { .. } => format!(
+            Self::CrdName { .. } => format!(
                 "this is for the provider's author to repair; if core never refers to the kind, annotation \
                  {SKIP_NAME_CHECK} says so"
             ),
-            Self::ForeignDefinition { owner: Some(owner), .. } => {
+            Self::ForeignCrd { owner: Some(owner), .. } => {
                 format!(
-                    "delete provider {owner} with --include-crd first, or take the definition over by --validate=false"
+                    "delete provider {owner} with --include-crd first, or take the CRD over by --validate=false"
                 )
             }
-            Self::ForeignDefinition { name, .. } => format!(
+            Self::ForeignCrd { name, .. } => format!(
                 "if nobody needs it, delete it and its objects (kubectl delete crd {name}), or take it over by \
                  --validate=false"
             ),
@@ -177,7 +177,7 @@ impl Problem {
                 "a server serves a kind of a group once: if nobody needs it, delete the one that is there and its \
                  objects (kubectl delete crd {taken})"
             ),
-            Self::SharedDefinition { .. } => "install one of the two".to_owned(),
+            Self::SharedCrd { .. } => "install one of the two".to_owned(),
             Self::Refused { .. } => {
                 "repair the release or the variables that it is rendered with, or use another \
                                      version"

@@ -9,7 +9,7 @@ use capstan_api::{names::CERT_MANAGER, provider::ProviderType};
 use futures::future::try_join_all;
 use serde_json::Value;
 
-use super::Plan;
+use super::InstallPlan;
 use crate::{
     cert_manager::{self, CertManagerError},
     release::Prepared,
@@ -23,7 +23,7 @@ use capstan_management::{
 
 /// What is told on the way.
 #[derive(Clone, Debug)]
-pub enum Event<'a> {
+pub enum InstallEvent<'a> {
     /// Objects are written that wait for each other no more.
     Wave {
         /// Which.
@@ -61,7 +61,7 @@ pub enum Event<'a> {
 }
 
 /// Who is told.
-pub type Tell<'a> = &'a (dyn Fn(Event<'_>) + Sync);
+pub type InstallReporter<'a> = &'a (dyn Fn(InstallEvent<'_>) + Sync);
 
 /// An installation that did not end.
 #[derive(Debug, thiserror::Error)]
@@ -103,7 +103,11 @@ impl InstallError {
 
 /// Carries out a plan: cert-manager and the kinds of all providers, then their other objects wave by wave, then the
 /// inventory.
-pub async fn run(cluster: &ManagementCluster, plan: &Plan, tell: Tell<'_>) -> Result<(), InstallError> {
+pub async fn run(
+    cluster: &ManagementCluster,
+    plan: &InstallPlan,
+    tell: InstallReporter<'_>,
+) -> Result<(), InstallError> {
     if plan.is_nothing() {
         return Ok(());
     }
@@ -117,17 +121,17 @@ pub async fn run(cluster: &ManagementCluster, plan: &Plan, tell: Tell<'_>) -> Re
 
 async fn carry_out(
     cluster: &ManagementCluster,
-    plan: &Plan,
+    plan: &InstallPlan,
     count: &Count,
-    tell: Tell<'_>,
+    tell: InstallReporter<'_>,
 ) -> Result<(), Reason> {
-    let tell_apply = |event: apply::Event<'_>| count.tell(event, tell);
+    let tell_apply = |event: apply::ApplyEvent<'_>| count.tell(event, tell);
     let write = |objects| apply::write(cluster, &plan.kinds, objects, &tell_apply);
-    let Order { first, cert_manager, definitions, rest } = Order::of(plan);
+    let Order { first, cert_manager, crds, rest } = Order::of(plan);
     let inventory = inventory::missing_kind(cluster).await?;
     let inventory: Vec<&Value> = inventory.iter().collect();
     futures::try_join!(write(&first), apply::write(cluster, &plan.kinds, &inventory, &|_| {}))?;
-    let first = apply::definitions(&first);
+    let first = apply::crds(&first);
     futures::try_join!(
         async {
             served::wait(cluster, apply::used(&first, &cert_manager)).await?;
@@ -135,7 +139,7 @@ async fn carry_out(
             await_cert_manager(cluster, plan, tell).await
         },
         // Kinds take a server the longest, and harm nobody while cert-manager comes up.
-        async { Ok(write(&definitions).await?) },
+        async { Ok(write(&crds).await?) },
     )?;
     served::wait(cluster, [first, inventory].concat()).await?;
     write(&rest).await?;
@@ -150,13 +154,13 @@ struct Order<'a> {
     /// What else belongs to cert-manager.
     cert_manager: Vec<&'a Value>,
     /// The other kinds of the providers.
-    definitions: Vec<&'a Value>,
+    crds: Vec<&'a Value>,
     /// What else belongs to the providers.
     rest: Vec<&'a Value>,
 }
 
 impl<'a> Order<'a> {
-    fn of(plan: &'a Plan) -> Self {
+    fn of(plan: &'a InstallPlan) -> Self {
         let cert_manager: Vec<&Value> = plan.cert_manager.objects().iter().collect();
         let providers: Vec<&Value> = plan.queue.iter().flat_map(|it| it.components.objects()).collect();
         Self::among(&cert_manager, &providers)
@@ -166,35 +170,43 @@ impl<'a> Order<'a> {
         let all = [cert_manager, providers].concat();
         let is_first = |it: &&Value| match Wave::of(it) {
             Wave::Namespaces => true,
-            Wave::Definitions => apply::is_used(it, &all),
+            Wave::Crds => apply::is_used(it, &all),
             Wave::Settings | Wave::Workloads | Wave::Webhooks => false,
         };
         let (mut first, cert_manager): (Vec<_>, Vec<_>) = cert_manager.iter().copied().partition(is_first);
         let (needed, others): (Vec<_>, Vec<_>) = providers.iter().copied().partition(is_first);
         first.extend(needed);
-        let (definitions, rest) = others.into_iter().partition(|it| Wave::of(it) == Wave::Definitions);
-        Self { first, cert_manager, definitions, rest }
+        let (crds, rest) = others.into_iter().partition(|it| Wave::of(it) == Wave::Crds);
+        Self { first, cert_manager, crds, rest }
     }
 }
 
-async fn await_cert_manager(cluster: &ManagementCluster, plan: &Plan, tell: Tell<'_>) -> Result<(), Reason> {
-    let tell_wait = |reason: &str| tell(Event::CertManagerWaiting { reason });
+async fn await_cert_manager(
+    cluster: &ManagementCluster,
+    plan: &InstallPlan,
+    tell: InstallReporter<'_>,
+) -> Result<(), Reason> {
+    let tell_wait = |reason: &str| tell(InstallEvent::CertManagerWaiting { reason });
     cert_manager::wait(cluster, &plan.cert_manager, plan.cert_manager_limit, &tell_wait).await?;
     if plan.cert_manager != cert_manager::Action::Nothing {
-        tell(Event::CertManagerWorks);
+        tell(InstallEvent::CertManagerWorks);
     }
     Ok(())
 }
 
 /// Writes the inventory, core's entry last: while it is missing, the same command again is a first run again, and adds
 /// the same defaults.
-async fn record(cluster: &ManagementCluster, queue: &[Prepared], tell: Tell<'_>) -> Result<(), Reason> {
+async fn record(
+    cluster: &ManagementCluster,
+    queue: &[Prepared],
+    tell: InstallReporter<'_>,
+) -> Result<(), Reason> {
     let entries = queue.iter().map(Prepared::entry);
     let (cores, others): (Vec<_>, Vec<_>) = entries.partition(|it| it.kind == ProviderType::Core);
     for entries in [others, cores] {
         try_join_all(entries.iter().map(|it| inventory::record(cluster, it))).await?;
         for entry in &entries {
-            tell(Event::Installed(entry));
+            tell(InstallEvent::Installed(entry));
         }
     }
     Ok(())
@@ -208,7 +220,7 @@ struct Count {
 }
 
 impl Count {
-    fn of(plan: &Plan) -> Self {
+    fn of(plan: &InstallPlan) -> Self {
         let cert_manager =
             plan.cert_manager.objects().iter().map(|it| (ObjectRef::of(it), CERT_MANAGER.to_owned()));
         let of_provider = |it: &Prepared| -> Vec<_> {
@@ -221,15 +233,17 @@ impl Count {
         Self { parts, done: AtomicUsize::new(0), all }
     }
 
-    fn tell(&self, event: apply::Event<'_>, tell: Tell<'_>) {
+    fn tell(&self, event: apply::ApplyEvent<'_>, tell: InstallReporter<'_>) {
         match event {
-            apply::Event::Wave { wave, count } => tell(Event::Wave { wave, count }),
-            apply::Event::Applied(object) => {
+            apply::ApplyEvent::Wave { wave, count } => tell(InstallEvent::Wave { wave, count }),
+            apply::ApplyEvent::Applied(object) => {
                 let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
                 let part = self.parts.get(object).map_or("", String::as_str);
-                tell(Event::Applied { part, object, done, all: self.all });
+                tell(InstallEvent::Applied { part, object, done, all: self.all });
             }
-            apply::Event::Retrying { object, reason } => tell(Event::Retrying { object, reason: &reason }),
+            apply::ApplyEvent::Retrying { object, reason } => {
+                tell(InstallEvent::Retrying { object, reason: &reason })
+            }
         }
     }
 }
@@ -243,7 +257,7 @@ mod tests {
     #[test]
     fn kinds_that_something_is_written_of_come_before_all_others() {
         let object = |api_version: &str, kind: &str, name: &str| json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}});
-        let definition = |kind: &str| {
+        let crd = |kind: &str| {
             let mut it = object("apiextensions.k8s.io/v1", "CustomResourceDefinition", kind);
             it["spec"] = json!({"group": "g.io", "names": {"kind": kind, "plural": kind.to_lowercase()},
                                 "versions": [{"name": "v1", "served": true}]});
@@ -251,14 +265,14 @@ mod tests {
         };
         let cert_manager = [
             object("v1", "Namespace", "cert-manager"),
-            definition("Order"),
-            definition("Issuer"),
+            crd("Order"),
+            crd("Issuer"),
             object("apps/v1", "Deployment", "cert-manager"),
         ];
         let providers = [
             object("v1", "Namespace", "capi-system"),
-            definition("Cluster"),
-            definition("ClusterClass"),
+            crd("Cluster"),
+            crd("ClusterClass"),
             object("g.io/v1", "Issuer", "issuer"),
             object("g.io/v1", "ClusterClass", "class"),
             object("apps/v1", "Deployment", "capi"),
@@ -270,7 +284,7 @@ mod tests {
         };
         assert_eq!(names(&order.first), ["cert-manager", "Issuer", "capi-system", "ClusterClass"]);
         assert_eq!(names(&order.cert_manager), ["Order", "cert-manager"]);
-        assert_eq!(names(&order.definitions), ["Cluster"]);
+        assert_eq!(names(&order.crds), ["Cluster"]);
         assert_eq!(names(&order.rest), ["issuer", "class", "capi"]);
     }
 }

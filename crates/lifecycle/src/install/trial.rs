@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use capstan_api::names::CERT_MANAGER;
 use serde_json::Value;
 
-use super::{Plan, Problem};
+use super::{InstallPlan, InstallProblem};
 use crate::diff::{self, Handling, Intent, Preview};
 use capstan_management::{
     ManagementCluster, ObjectRef, ServerError,
@@ -13,7 +13,7 @@ use capstan_management::{
 };
 
 /// Has the server look at every object of a plan, and adds what it would not accept to the plan's problems.
-pub async fn try_out(cluster: &ManagementCluster, plan: &mut Plan) -> Result<(), ServerError> {
+pub async fn try_out(cluster: &ManagementCluster, plan: &mut InstallPlan) -> Result<(), ServerError> {
     let objects: Vec<Value> = parts(plan).iter().flat_map(|it| it.1).cloned().collect();
     let trials = dry_run::try_all(cluster, &objects, Detail::Brief).await?;
     let refusals = trials.into_iter().filter_map(|it| match it.outcome {
@@ -25,7 +25,7 @@ pub async fn try_out(cluster: &ManagementCluster, plan: &mut Plan) -> Result<(),
 }
 
 /// The same, and compares what would be stored with what is there.
-pub async fn preview(cluster: &ManagementCluster, plan: &mut Plan) -> Result<Preview, ServerError> {
+pub async fn preview(cluster: &ManagementCluster, plan: &mut InstallPlan) -> Result<Preview, ServerError> {
     let parts = parts(plan);
     let intents: Vec<_> = parts
         .iter()
@@ -38,13 +38,13 @@ pub async fn preview(cluster: &ManagementCluster, plan: &mut Plan) -> Result<Pre
 }
 
 /// The objects to apply, by whom they are for.
-fn parts(plan: &Plan) -> Vec<(String, &[Value])> {
+fn parts(plan: &InstallPlan) -> Vec<(String, &[Value])> {
     let cert_manager = (CERT_MANAGER.to_owned(), plan.cert_manager.objects());
     let providers = plan.queue.iter().map(|it| (it.provider.label(), it.components.objects()));
     [cert_manager].into_iter().filter(|it| !it.1.is_empty()).chain(providers).collect()
 }
 
-fn add(plan: &mut Plan, refusals: Vec<Refusal>) {
+fn add(plan: &mut InstallPlan, refusals: Vec<Refusal>) {
     let known: Vec<&ObjectRef> = plan.problems.iter().filter_map(unknown_kind).collect();
     let owners: HashMap<ObjectRef, String> = parts(plan)
         .into_iter()
@@ -54,16 +54,16 @@ fn add(plan: &mut Plan, refusals: Vec<Refusal>) {
     let problems: Vec<_> = refusals
         .map(|refusal| {
             let provider = owners.get(&refusal.object).cloned().unwrap_or_default();
-            Problem::Refused { provider, refusal }
+            InstallProblem::Refused { provider, refusal }
         })
         .collect();
     plan.problems.extend(problems);
 }
 
 /// The object of a problem that a trial would find again.
-fn unknown_kind(problem: &Problem) -> Option<&ObjectRef> {
+fn unknown_kind(problem: &InstallProblem) -> Option<&ObjectRef> {
     match problem {
-        Problem::UnknownKind { object, .. } => Some(object),
+        InstallProblem::UnknownKind { object, .. } => Some(object),
         _ => None,
     }
 }

@@ -9,7 +9,7 @@ use capstan_api::{
 };
 use serde_json::Value;
 
-use super::Problem;
+use super::InstallProblem;
 use super::problem::SKIP_NAME_CHECK;
 use crate::release::Prepared;
 use capstan_management::{
@@ -18,8 +18,8 @@ use capstan_management::{
     inventory::{Installed, Inventory},
 };
 
-/// The definitions of a server: by name, the labels.
-pub(super) type Definitions = BTreeMap<String, BTreeMap<String, String>>;
+/// The CRDs of a server: by name, the labels.
+pub(super) type Crds = BTreeMap<String, BTreeMap<String, String>>;
 
 /// The core provider and the contract that it speaks.
 #[derive(Clone, Debug)]
@@ -29,15 +29,15 @@ pub(super) struct Core {
 }
 
 /// Providers that are installed stay alone: one instance of each, and one core.
-pub(super) fn check_instances(queue: &[Prepared], inventory: &Inventory) -> Vec<Problem> {
+pub(super) fn check_instances(queue: &[Prepared], inventory: &Inventory) -> Vec<InstallProblem> {
     let mut problems = Vec::new();
     for new in queue.iter().map(Prepared::entry) {
         for installed in inventory.instances(new.kind, &new.name) {
             let installed = Box::new(installed.clone());
             problems.push(if installed.version == new.version {
-                Problem::SecondInstance { installed, namespace: new.namespace.clone() }
+                InstallProblem::SecondInstance { installed, namespace: new.namespace.clone() }
             } else {
-                Problem::OtherVersion { installed, version: new.version.clone() }
+                InstallProblem::OtherVersion { installed, version: new.version.clone() }
             });
         }
     }
@@ -48,16 +48,16 @@ pub(super) fn check_instances(queue: &[Prepared], inventory: &Inventory) -> Vec<
     // The same one in two versions is told already.
     cores.dedup();
     if cores.len() > 1 {
-        problems.push(Problem::Cores { cores });
+        problems.push(InstallProblem::Cores { cores });
     }
     problems
 }
 
 /// Every provider speaks a contract that core speaks.
-pub(super) fn check_contracts(queue: &[Prepared], core: &Core) -> Vec<Problem> {
+pub(super) fn check_contracts(queue: &[Prepared], core: &Core) -> Vec<InstallProblem> {
     let others = queue.iter().filter(|it| it.provider.kind != ProviderType::Core);
     let refused = others.filter(|it| !is_compatible(core.contract, it.contract));
-    let problem = |it: &Prepared| Problem::Contract {
+    let problem = |it: &Prepared| InstallProblem::Contract {
         provider: format!("{} {}", it.provider.label(), it.version),
         contract: it.contract,
         core: core.name.clone(),
@@ -71,33 +71,33 @@ fn is_compatible(core: ContractVersion, provider: ContractVersion) -> bool {
     provider <= core
 }
 
-/// Definitions have names that core finds them by, belong to nobody else, and define what nobody else does.
-pub(super) fn check_definitions(queue: &[Prepared], on_server: &Definitions, known: &Kinds) -> Vec<Problem> {
+/// CRDs have names that core finds them by, belong to nobody else, and define what nobody else does.
+pub(super) fn check_crds(queue: &[Prepared], on_server: &Crds, known: &Kinds) -> Vec<InstallProblem> {
     let mut problems = Vec::new();
     let mut seen: BTreeMap<&str, String> = BTreeMap::new();
     for prepared in queue {
         let provider = prepared.provider.label();
-        let definitions = prepared.components.objects().iter().filter(|it| Wave::of(it) == Wave::Definitions);
-        for definition in definitions {
-            let name = definition["metadata"]["name"].as_str().unwrap_or_default();
-            problems.extend(misnamed(definition, name, &provider));
+        let crds = prepared.components.objects().iter().filter(|it| Wave::of(it) == Wave::Crds);
+        for crd in crds {
+            let name = crd["metadata"]["name"].as_str().unwrap_or_default();
+            problems.extend(misnamed(crd, name, &provider));
             problems.extend(foreign(name, &provider, on_server.get(name)));
-            problems.extend(taken(definition, name, &provider, known));
+            problems.extend(taken(crd, name, &provider, known));
             if let Some(first) = seen.insert(name, provider.clone()) {
                 let (name, second) = (name.to_owned(), provider.clone());
-                problems.push(Problem::SharedDefinition { name, first, second });
+                problems.push(InstallProblem::SharedCrd { name, first, second });
             }
         }
     }
     problems
 }
 
-fn misnamed(definition: &Value, name: &str, provider: &str) -> Option<Problem> {
-    let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+fn misnamed(crd: &Value, name: &str, provider: &str) -> Option<InstallProblem> {
+    let text = |pointer: &str| crd.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let kind = text("/spec/names/kind");
     let expected = crd_name(text("/spec/group"), kind);
-    let is_excused = definition["metadata"]["annotations"].get(SKIP_NAME_CHECK).is_some();
-    (name != expected && !is_excused).then(|| Problem::DefinitionName {
+    let is_excused = crd["metadata"]["annotations"].get(SKIP_NAME_CHECK).is_some();
+    (name != expected && !is_excused).then(|| InstallProblem::CrdName {
         provider: provider.to_owned(),
         name: name.to_owned(),
         kind: kind.to_owned(),
@@ -106,22 +106,22 @@ fn misnamed(definition: &Value, name: &str, provider: &str) -> Option<Problem> {
 }
 
 /// What carries the provider's own labels was left by an installation that did not end, or by an earlier one.
-fn foreign(name: &str, provider: &str, labels: Option<&BTreeMap<String, String>>) -> Option<Problem> {
+fn foreign(name: &str, provider: &str, labels: Option<&BTreeMap<String, String>>) -> Option<InstallProblem> {
     let labels = labels?;
     let owner = labels.get(label::PROVIDER).filter(|_| labels.contains_key(label::CLUSTERCTL));
-    (owner.map(String::as_str) != Some(provider)).then(|| Problem::ForeignDefinition {
+    (owner.map(String::as_str) != Some(provider)).then(|| InstallProblem::ForeignCrd {
         provider: provider.to_owned(),
         name: name.to_owned(),
         owner: owner.cloned(),
     })
 }
 
-/// A definition whose kind has another name on the server would be accepted, but never served.
-fn taken(definition: &Value, name: &str, provider: &str, known: &Kinds) -> Option<Problem> {
-    let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+/// A CRD whose kind has another name on the server would be accepted, but never served.
+fn taken(crd: &Value, name: &str, provider: &str, known: &Kinds) -> Option<InstallProblem> {
+    let text = |pointer: &str| crd.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let kind = text("/spec/names/kind");
     let there = &known.any_version(text("/spec/group"), kind)?.resource;
-    (there.plural != text("/spec/names/plural")).then(|| Problem::KindTaken {
+    (there.plural != text("/spec/names/plural")).then(|| InstallProblem::KindTaken {
         provider: provider.to_owned(),
         name: name.to_owned(),
         kind: kind.to_owned(),
@@ -130,10 +130,10 @@ fn taken(definition: &Value, name: &str, provider: &str, known: &Kinds) -> Optio
 }
 
 /// Somebody defines the kind of every object.
-pub(super) fn check_kinds(queue: &[Prepared], kinds: &Kinds) -> Vec<Problem> {
+pub(super) fn check_kinds(queue: &[Prepared], kinds: &Kinds) -> Vec<InstallProblem> {
     let objects = queue.iter().flat_map(|it| it.components.objects().iter().map(move |object| (it, object)));
     let unknown = objects.filter(|(_, object)| kinds.of(object).is_none());
-    let problem = |(prepared, object): (&Prepared, &Value)| Problem::UnknownKind {
+    let problem = |(prepared, object): (&Prepared, &Value)| InstallProblem::UnknownKind {
         provider: prepared.provider.label(),
         object: Box::new(ObjectRef::of(object)),
     };
@@ -184,7 +184,7 @@ mod tests {
         Inventory { providers: vec![provider], strange: Vec::new() }
     }
 
-    fn definition(kind: &str, name: &str, annotations: &Value) -> Value {
+    fn crd(kind: &str, name: &str, annotations: &Value) -> Value {
         json!({
             "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
             "metadata": {"name": name, "annotations": annotations},
@@ -193,7 +193,7 @@ mod tests {
         })
     }
 
-    fn told(problems: &[Problem]) -> Vec<String> {
+    fn told(problems: &[InstallProblem]) -> Vec<String> {
         problems.iter().map(ToString::to_string).collect()
     }
 
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_definition_is_called_after_its_kind_and_belongs_to_nobody_else() {
+    fn a_crd_is_called_after_its_kind_and_belongs_to_nobody_else() {
         let labels = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
             pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
         };
@@ -249,10 +249,10 @@ mod tests {
             ("Box", "boxes.g.io", json!({}), Some(labels(&[])), Some("belongs to somebody else")),
             ("Box", "boxes.g.io", json!({}), Some(pretended), Some("belongs to somebody else")),
         ] {
-            let objects = vec![definition(kind, name, &annotations)];
+            let objects = vec![crd(kind, name, &annotations)];
             let queue = [prepared(ProviderType::Ipam, "a", ContractVersion::V1Beta2, objects)];
-            let on_server: Definitions = on_server.into_iter().map(|it| (name.to_owned(), it)).collect();
-            let problems = told(&check_definitions(&queue, &on_server, &Kinds::default()));
+            let on_server: Crds = on_server.into_iter().map(|it| (name.to_owned(), it)).collect();
+            let problems = told(&check_crds(&queue, &on_server, &Kinds::default()));
             assert_eq!(problems.len(), usize::from(words.is_some()), "{name}: {problems:?}");
             assert!(words.is_none_or(|it| problems[0].contains(it)), "{problems:?}");
         }
@@ -266,25 +266,25 @@ mod tests {
                                          "versions": [{"name": "v1", "served": true}]}}));
             kinds
         };
-        let mut brought = definition("Box", "boxes.g.io", &json!({}));
+        let mut brought = crd("Box", "boxes.g.io", &json!({}));
         brought["spec"]["names"]["plural"] = json!("boxes");
         let queue = [prepared(ProviderType::Ipam, "a", ContractVersion::V1Beta2, vec![brought])];
-        assert!(check_definitions(&queue, &Definitions::new(), &served("boxes")).is_empty());
-        let problems = told(&check_definitions(&queue, &Definitions::new(), &served("boxen")));
+        assert!(check_crds(&queue, &Crds::new(), &served("boxes")).is_empty());
+        let problems = told(&check_crds(&queue, &Crds::new(), &served("boxen")));
         assert_eq!(
             problems,
-            ["ipam-a: kind Box of definition boxes.g.io is defined by boxen.g.io on the server already"]
+            ["ipam-a: kind Box of CRD boxes.g.io is defined by boxen.g.io on the server already"]
         );
     }
 
     #[test]
-    fn two_providers_do_not_bring_the_same_definition() {
+    fn two_providers_do_not_bring_the_same_crd() {
         let of = |name| {
-            let objects = vec![definition("Box", "boxes.g.io", &json!({}))];
+            let objects = vec![crd("Box", "boxes.g.io", &json!({}))];
             prepared(ProviderType::Ipam, name, ContractVersion::V1Beta2, objects)
         };
-        let problems = told(&check_definitions(&[of("a"), of("b")], &Definitions::new(), &Kinds::default()));
-        assert_eq!(problems, ["ipam-a and ipam-b both have definition boxes.g.io"]);
+        let problems = told(&check_crds(&[of("a"), of("b")], &Crds::new(), &Kinds::default()));
+        assert_eq!(problems, ["ipam-a and ipam-b both have CRD boxes.g.io"]);
     }
 
     #[test]

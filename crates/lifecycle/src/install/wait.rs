@@ -8,7 +8,7 @@ use kube::{Api, api::ListParams, core::GroupVersionKind, discovery::ApiResource}
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use super::Plan;
+use super::InstallPlan;
 use crate::release::Prepared;
 use capstan_management::{
     Kind, ManagementCluster, ServerError,
@@ -23,7 +23,7 @@ const LONGEST_DELAY: Duration = Duration::from_secs(2);
 
 /// A Deployment that is not available.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Late {
+pub struct AwaitedDeployment {
     /// The label of its provider.
     pub provider: String,
     /// Its namespace.
@@ -34,7 +34,7 @@ pub struct Late {
     pub reason: String,
 }
 
-impl fmt::Display for Late {
+impl fmt::Display for AwaitedDeployment {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { provider, namespace, name, reason } = self;
         write!(out, "Deployment {namespace}/{name} of {provider} is not available: {reason}")
@@ -52,9 +52,9 @@ pub enum WaitError {
     Kind(#[from] ApplyError),
     /// Some did not become available.
     #[error("{} not available after {} s", count(late.len()), limit.as_secs())]
-    Late {
+    NotAvailable {
         /// Which, and why.
-        late: Vec<Late>,
+        late: Vec<AwaitedDeployment>,
         /// How long they were waited for.
         limit: Duration,
     },
@@ -68,12 +68,12 @@ fn count(late: usize) -> String {
 /// `tell` is told which are late.
 pub async fn wait(
     cluster: &ManagementCluster,
-    plan: &Plan,
+    plan: &InstallPlan,
     limit: Duration,
-    tell: &(dyn Fn(&[Late]) + Sync),
+    tell: &(dyn Fn(&[AwaitedDeployment]) + Sync),
 ) -> Result<(), WaitError> {
     let objects: Vec<&Value> = plan.queue.iter().flat_map(|it| it.components.objects()).collect();
-    served::wait(cluster, apply::definitions(&objects)).await?;
+    served::wait(cluster, apply::crds(&objects)).await?;
     wait_for(cluster, managers(cluster, plan).await?, limit, tell).await
 }
 
@@ -82,29 +82,29 @@ pub async fn wait_for_releases<'a>(
     cluster: &ManagementCluster,
     releases: impl IntoIterator<Item = &'a Prepared>,
     limit: Duration,
-    tell: &(dyn Fn(&[Late]) + Sync),
+    tell: &(dyn Fn(&[AwaitedDeployment]) + Sync),
 ) -> Result<(), WaitError> {
     wait_for(cluster, releases.into_iter().flat_map(managers_of).collect(), limit, tell).await
 }
 
 async fn wait_for(
     cluster: &ManagementCluster,
-    mut awaited: Vec<Late>,
+    mut awaited: Vec<AwaitedDeployment>,
     limit: Duration,
-    tell: &(dyn Fn(&[Late]) + Sync),
+    tell: &(dyn Fn(&[AwaitedDeployment]) + Sync),
 ) -> Result<(), WaitError> {
     let start = Instant::now();
     let mut delay = FIRST_DELAY;
     loop {
         let looks = try_join_all(awaited.iter().map(|it| look(cluster, it))).await?;
-        let late: Vec<(Late, Value)> = looks.into_iter().flatten().collect();
+        let late: Vec<(AwaitedDeployment, Value)> = looks.into_iter().flatten().collect();
         if late.is_empty() {
             return Ok(());
         }
         if start.elapsed() >= limit {
             let late =
                 try_join_all(late.into_iter().map(|(it, object)| with_pods(cluster, it, object))).await?;
-            return Err(WaitError::Late { late, limit });
+            return Err(WaitError::NotAvailable { late, limit });
         }
         awaited = late.into_iter().map(|it| it.0).collect();
         tell(&awaited);
@@ -115,14 +115,17 @@ async fn wait_for(
 
 /// The Deployments that have a manager: those that are to be there, and those that are there of providers that were
 /// installed before.
-async fn managers(cluster: &ManagementCluster, plan: &Plan) -> Result<Vec<Late>, ServerError> {
-    let mut found: Vec<Late> = plan.queue.iter().flat_map(managers_of).collect();
+async fn managers(
+    cluster: &ManagementCluster,
+    plan: &InstallPlan,
+) -> Result<Vec<AwaitedDeployment>, ServerError> {
+    let mut found: Vec<AwaitedDeployment> = plan.queue.iter().flat_map(managers_of).collect();
     for there in &plan.present {
         let label = there.label();
         let list = cluster.list(&deployments(), Some(&there.namespace), &sweep::selector_of(&label)).await?;
         for object in list {
             if has_manager(&object.data) {
-                found.push(late(&label, &there.namespace, object.metadata.name.as_deref()));
+                found.push(awaited_deployment(&label, &there.namespace, object.metadata.name.as_deref()));
             }
         }
     }
@@ -130,14 +133,14 @@ async fn managers(cluster: &ManagementCluster, plan: &Plan) -> Result<Vec<Late>,
 }
 
 /// The Deployments of a release that have a manager.
-fn managers_of(release: &Prepared) -> Vec<Late> {
+fn managers_of(release: &Prepared) -> Vec<AwaitedDeployment> {
     let (label, namespace) = (release.provider.label(), &release.components.target_namespace);
     let managers = release.components.objects().iter().filter(|it| is_manager(it));
-    managers.map(|it| late(&label, namespace, it["metadata"]["name"].as_str())).collect()
+    managers.map(|it| awaited_deployment(&label, namespace, it["metadata"]["name"].as_str())).collect()
 }
 
-fn late(provider: &str, namespace: &str, name: Option<&str>) -> Late {
-    Late {
+fn awaited_deployment(provider: &str, namespace: &str, name: Option<&str>) -> AwaitedDeployment {
+    AwaitedDeployment {
         provider: provider.to_owned(),
         namespace: namespace.to_owned(),
         name: name.unwrap_or_default().to_owned(),
@@ -161,22 +164,26 @@ fn deployments() -> Kind {
 
 /// Looks at a Deployment; what is late is given back, with the object. A look that fails for a reason that passes is
 /// no look.
-async fn look(cluster: &ManagementCluster, awaited: &Late) -> Result<Option<(Late, Value)>, ServerError> {
+async fn look(
+    cluster: &ManagementCluster,
+    awaited: &AwaitedDeployment,
+) -> Result<Option<(AwaitedDeployment, Value)>, ServerError> {
     let api = cluster.objects(&deployments(), Some(&awaited.namespace));
-    let late = |reason: String, object: Value| Ok(Some((Late { reason, ..awaited.clone() }, object)));
+    let still_awaited =
+        |reason: String, object: Value| Ok(Some((AwaitedDeployment { reason, ..awaited.clone() }, object)));
     match api.get_opt(&awaited.name).await {
         Ok(Some(object)) => {
             let mut data = object.data;
             data["metadata"] = serde_json::json!({"generation": object.metadata.generation});
             match unavailable(&data) {
-                Some(reason) => late(reason, data),
+                Some(reason) => still_awaited(reason, data),
                 None => Ok(None),
             }
         }
-        Ok(None) => late("it is gone".to_owned(), Value::Null),
-        Err(error) if error::is_passing(&error) => {
+        Ok(None) => still_awaited("it is gone".to_owned(), Value::Null),
+        Err(error) if error::is_transient(&error) => {
             let doing = format!("look at Deployment {}/{}", awaited.namespace, awaited.name);
-            late(cluster.failed(doing, error).to_string(), Value::Null)
+            still_awaited(cluster.failed(doing, error).to_string(), Value::Null)
         }
         Err(error) => {
             let doing = format!("look at Deployment {}/{}", awaited.namespace, awaited.name);
@@ -208,7 +215,11 @@ fn unavailable(deployment: &Value) -> Option<String> {
 }
 
 /// Adds what its Pods are waiting for.
-async fn with_pods(cluster: &ManagementCluster, mut late: Late, object: Value) -> Result<Late, ServerError> {
+async fn with_pods(
+    cluster: &ManagementCluster,
+    mut late: AwaitedDeployment,
+    object: Value,
+) -> Result<AwaitedDeployment, ServerError> {
     let labels = object.pointer("/spec/selector/matchLabels").and_then(Value::as_object);
     let Some(labels) = labels.filter(|it| !it.is_empty()) else { return Ok(late) };
     let pairs = labels.iter().map(|(name, value)| format!("{name}={}", value.as_str().unwrap_or_default()));

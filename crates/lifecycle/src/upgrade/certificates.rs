@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use capstan_api::names::CERT_MANAGER;
 
-use super::{Migration, UpgradeError, Warning, step::refusal, storage};
+use super::{Migration, UpgradeError, UpgradeWarning, step::refusal, storage};
 use crate::{
     cert_manager::{self, Manifest, Plan},
     release::{ReleaseError, Releases},
@@ -88,13 +88,13 @@ pub(super) async fn plan(
     cluster: &ManagementCluster,
     fetched: Fetched,
     known: Option<(&[Component], &[String])>,
-) -> Result<(CertManagerPlan, Option<Warning>), ServerError> {
+) -> Result<(CertManagerPlan, Option<UpgradeWarning>), ServerError> {
     let (manifest, limit) = match fetched {
         Ok(Some(fetched)) => fetched,
         Ok(None) => return Ok((CertManagerPlan::NotOurs, None)),
         Err(error) => {
             let text = format!("it cannot be told whether it is up to date: {error}");
-            let warning = Warning { label: CERT_MANAGER.to_owned(), text };
+            let warning = UpgradeWarning { label: CERT_MANAGER.to_owned(), text };
             return Ok((CertManagerPlan::NotOurs, Some(warning)));
         }
     };

@@ -134,7 +134,7 @@ pub enum UpgradeError {
         label: String,
         /// The version.
         version: String,
-        /// The name of the definition.
+        /// The name of the CRD.
         kind: String,
         /// The version that objects are stored in.
         stored: String,
@@ -142,7 +142,7 @@ pub enum UpgradeError {
     /// Objects cannot be written in the version that they are to be stored in.
     #[error("objects of {kind} cannot be stored as {stored}, though {} will be gone: {reason}", dropped.join(" and "))]
     NotMigrated {
-        /// The name of the definition.
+        /// The name of the CRD.
         kind: String,
         /// The version to store them in.
         stored: String,

@@ -6,9 +6,10 @@ use capstan_api::{names::CORE_GROUP, provider::ProviderType};
 use serde_json::Value;
 
 use super::{
-    CertManagerPlan, UpgradeError, certificates,
+    CertManagerPlan, UpgradeError,
+    available::{AvailableVersions, Candidate, look},
+    certificates,
     contracts::{compatible_with, is_spoken},
-    outlook::{Outlook, Prospect, look},
     rules,
 };
 use crate::release::Releases;
@@ -25,7 +26,7 @@ pub struct Plans {
     /// One for each contract, by its name.
     pub plans: Vec<Plan>,
     /// What is wrong with repositories and releases, which stops nobody else's upgrade.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<UpgradeWarning>,
 }
 
 /// The newest versions that go together under one contract.
@@ -59,7 +60,7 @@ pub enum Next {
 
 /// Something that a user should know about a provider's releases.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Warning {
+pub struct UpgradeWarning {
     /// The provider's label.
     pub label: String,
     /// What was found, and what comes of it.
@@ -83,11 +84,11 @@ pub async fn plan(cluster: &ManagementCluster, releases: &Releases<'_>) -> Resul
     let inventory = Inventory::read(cluster).await?;
     rules::core_of(&inventory.providers)?;
     let certificates = async { certificates::plan(cluster, certificates::fetch(releases).await, None).await };
-    let (prospects, spoken, certificates) =
+    let (candidates, spoken, certificates) =
         futures::join!(look(releases, &inventory.providers), spoken_by(cluster), certificates);
     let (cert_manager, warning) = certificates?;
-    let plans = decide(&prospects, spoken?.as_deref());
-    let mut warnings: Vec<Warning> = warning.into_iter().chain(warnings(&prospects)).collect();
+    let plans = decide(&candidates, spoken?.as_deref());
+    let mut warnings: Vec<UpgradeWarning> = warning.into_iter().chain(warnings(&candidates)).collect();
     warnings.extend(plans.iter().flat_map(too_far));
     Ok(Plans { cert_manager, plans, warnings })
 }
@@ -109,20 +110,22 @@ pub(super) async fn spoken_by(cluster: &ManagementCluster) -> Result<Option<Stri
 }
 
 /// The plans for all contracts that core can go to. Where its repository cannot tell, that is the one it speaks.
-fn decide(prospects: &[Prospect], spoken: Option<&str>) -> Vec<Plan> {
-    let core = prospects.iter().find(|it| it.provider.kind == ProviderType::Core);
-    let outlook = core.and_then(|it| it.outlook.as_ref().ok());
-    let current = outlook.and_then(|it| it.contract.as_deref()).or(spoken);
+fn decide(candidates: &[Candidate], spoken: Option<&str>) -> Vec<Plan> {
+    let core = candidates.iter().find(|it| it.provider.kind == ProviderType::Core);
+    let available = core.and_then(|it| it.available.as_ref().ok());
+    let current = available.and_then(|it| it.contract.as_deref()).or(spoken);
     let contracts: BTreeSet<&str> =
-        outlook.into_iter().flat_map(|it| &it.contracts).map(String::as_str).chain(current).collect();
-    let is_shown = |contract: &&str| Some(*contract) == current || is_whole(prospects, contract);
-    contracts.into_iter().filter(is_shown).map(|contract| plan_for(prospects, contract)).collect()
+        available.into_iter().flat_map(|it| &it.contracts).map(String::as_str).chain(current).collect();
+    let is_shown = |contract: &&str| Some(*contract) == current || is_whole(candidates, contract);
+    contracts.into_iter().filter(is_shown).map(|contract| plan_for(candidates, contract)).collect()
 }
 
 /// The plan for one contract, whether or not every provider can follow.
-pub(super) fn plan_for(prospects: &[Prospect], contract: &str) -> Plan {
-    let mut items: Vec<Item> =
-        prospects.iter().map(|it| Item { provider: it.provider.clone(), next: next(it, contract) }).collect();
+pub(super) fn plan_for(candidates: &[Candidate], contract: &str) -> Plan {
+    let mut items: Vec<Item> = candidates
+        .iter()
+        .map(|it| Item { provider: it.provider.clone(), next: next(it, contract) })
+        .collect();
     items.sort_by(|a, b| order(&a.provider).cmp(&order(&b.provider)));
     Plan { contract: contract.to_owned(), items }
 }
@@ -131,49 +134,49 @@ fn order(provider: &Installed) -> (&str, String, &str) {
     (provider.kind.as_str(), provider.label(), &provider.namespace)
 }
 
-fn next(prospect: &Prospect, contract: &str) -> Next {
-    match &prospect.outlook {
+fn next(candidate: &Candidate, contract: &str) -> Next {
+    match &candidate.available {
         Err(_) => Next::Unknown,
-        Ok(outlook) => {
-            let version = newest(prospect.provider.kind, outlook, contract);
+        Ok(available) => {
+            let version = newest(candidate.provider.kind, available, contract);
             version.map_or(Next::UpToDate, Next::Version)
         }
     }
 }
 
 /// Core goes to the contract itself; the others may stay with one that is compatible.
-fn newest(kind: ProviderType, outlook: &Outlook, contract: &str) -> Option<String> {
+fn newest(kind: ProviderType, available: &AvailableVersions, contract: &str) -> Option<String> {
     let contracts = if kind == ProviderType::Core { vec![contract] } else { compatible_with(contract) };
-    outlook.next(&contracts).map(ToString::to_string)
+    available.next(&contracts).map(ToString::to_string)
 }
 
 /// Whether all providers can go to a contract together. Those that cannot be asked are not held against it.
-fn is_whole(prospects: &[Prospect], contract: &str) -> bool {
-    prospects.iter().all(|it| {
-        let Ok(outlook) = &it.outlook else { return true };
+fn is_whole(candidates: &[Candidate], contract: &str) -> bool {
+    candidates.iter().all(|it| {
+        let Ok(available) = &it.available else { return true };
         let speaks_it =
-            || outlook.contract.as_deref().is_some_and(|it| compatible_with(contract).contains(&it));
+            || available.contract.as_deref().is_some_and(|it| compatible_with(contract).contains(&it));
         let may_stay = it.provider.kind != ProviderType::Core && speaks_it();
-        newest(it.provider.kind, outlook, contract).is_some() || may_stay
+        newest(it.provider.kind, available, contract).is_some() || may_stay
     })
 }
 
 /// What is wrong with repositories and releases.
-pub(super) fn warnings(prospects: &[Prospect]) -> Vec<Warning> {
+pub(super) fn warnings(candidates: &[Candidate]) -> Vec<UpgradeWarning> {
     let mut warnings = Vec::new();
-    for prospect in prospects {
-        let label = prospect.provider.label();
-        let mut warn = |text: String| warnings.push(Warning { label: label.clone(), text });
-        match &prospect.outlook {
+    for candidate in candidates {
+        let label = candidate.provider.label();
+        let mut warn = |text: String| warnings.push(UpgradeWarning { label: label.clone(), text });
+        match &candidate.available {
             Err(error) => warn(format!("cannot be told what there is to upgrade to: {error}")),
-            Ok(outlook) => {
-                for (version, reason) in &outlook.passed_over {
+            Ok(available) => {
+                for (version, reason) in &available.passed_over {
                     warn(format!("{version} is passed over: {reason}"));
                 }
-                if outlook.contract.is_none() {
+                if available.contract.is_none() {
                     warn(format!(
                         "no metadata say which contract {} speaks, which is installed",
-                        prospect.provider.version
+                        candidate.provider.version
                     ));
                 }
             }
@@ -183,20 +186,20 @@ pub(super) fn warnings(prospects: &[Prospect]) -> Vec<Warning> {
 }
 
 /// Upgrades of a plan that leave out too many versions for one step.
-fn too_far(plan: &Plan) -> impl Iterator<Item = Warning> {
+fn too_far(plan: &Plan) -> impl Iterator<Item = UpgradeWarning> {
     plan.items.iter().filter_map(|item| {
         let Next::Version(version) = &item.next else { return None };
         let farthest = rules::farthest(&item.provider, version)?;
         let label = item.provider.label();
         let text =
             format!("{version} cannot be reached in one step: upgrade to a release of {farthest} first");
-        Some(Warning { label, text })
+        Some(UpgradeWarning { label, text })
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{super::outlook::tests::outlook, *};
+    use super::{super::available::tests::available, *};
 
     type Releases = &'static [(&'static str, &'static str)];
     /// Version and releases of core and of an infrastructure provider, and the plans: contract, core, infrastructure.
@@ -207,8 +210,8 @@ mod tests {
         &'static [(&'static str, Option<&'static str>, Option<&'static str>)],
     );
 
-    fn prospect(kind: ProviderType, name: &str, (version, releases): (&str, Releases)) -> Prospect {
-        Prospect { provider: installed(kind, name, version), outlook: Ok(outlook(version, releases).0) }
+    fn candidate(kind: ProviderType, name: &str, (version, releases): (&str, Releases)) -> Candidate {
+        Candidate { provider: installed(kind, name, version), available: Ok(available(version, releases).0) }
     }
 
     fn installed(kind: ProviderType, name: &str, version: &str) -> Installed {
@@ -307,45 +310,45 @@ mod tests {
             ),
         ];
         for (name, core, infrastructure, expected) in cases {
-            let prospects = [
-                prospect(ProviderType::Infrastructure, "infra", *infrastructure),
-                prospect(ProviderType::Core, "cluster-api", *core),
+            let candidates = [
+                candidate(ProviderType::Infrastructure, "infra", *infrastructure),
+                candidate(ProviderType::Core, "cluster-api", *core),
             ];
-            assert_eq!(told(&decide(&prospects, None)), *expected, "{name}");
+            assert_eq!(told(&decide(&candidates, None)), *expected, "{name}");
         }
     }
 
-    fn unreachable(kind: ProviderType, name: &str) -> Prospect {
+    fn unreachable(kind: ProviderType, name: &str) -> Candidate {
         let error = capstan_repository::MetadataError::Empty { origin: "nowhere".to_owned() };
-        Prospect { provider: installed(kind, name, "v1.0.0"), outlook: Err(Box::new(error.into())) }
+        Candidate { provider: installed(kind, name, "v1.0.0"), available: Err(Box::new(error.into())) }
     }
 
     #[test]
     fn who_cannot_be_asked_stops_nobody_else() {
         let releases: Releases = &[("v1.0.1", "1.0=v1beta1"), ("v1.1.0", "1.0=v1beta1 1.1=v1beta2")];
-        let core = prospect(ProviderType::Core, "cluster-api", ("v1.0.0", releases));
-        let prospects = [core, unreachable(ProviderType::Infrastructure, "infra")];
-        let plans = decide(&prospects, None);
+        let core = candidate(ProviderType::Core, "cluster-api", ("v1.0.0", releases));
+        let candidates = [core, unreachable(ProviderType::Infrastructure, "infra")];
+        let plans = decide(&candidates, None);
         assert_eq!(told(&plans), [("v1beta1", Some("v1.0.1"), None), ("v1beta2", Some("v1.1.0"), None)]);
         assert_eq!(plans[1].items[1].next, Next::Unknown);
-        let warnings = warnings(&prospects);
+        let warnings = warnings(&candidates);
         assert_eq!(warnings.len(), 1, "{warnings:?}");
         assert!(warnings[0].label == "infrastructure-infra" && warnings[0].text.contains("nowhere"));
 
         // Without core's repository there is still the contract that the cluster speaks.
-        let infrastructure = prospect(ProviderType::Infrastructure, "infra", ("v1.0.0", releases));
-        let prospects = [unreachable(ProviderType::Core, "cluster-api"), infrastructure];
-        assert_eq!(told(&decide(&prospects, Some("v1beta1"))), [("v1beta1", None, Some("v1.0.1"))]);
-        assert_eq!(decide(&prospects, None), []);
+        let infrastructure = candidate(ProviderType::Infrastructure, "infra", ("v1.0.0", releases));
+        let candidates = [unreachable(ProviderType::Core, "cluster-api"), infrastructure];
+        assert_eq!(told(&decide(&candidates, Some("v1beta1"))), [("v1beta1", None, Some("v1.0.1"))]);
+        assert_eq!(decide(&candidates, None), []);
     }
 
     #[test]
     fn rows_are_in_upstreams_order() {
         let kinds =
             [ProviderType::Core, ProviderType::Infrastructure, ProviderType::Ipam, ProviderType::Addon];
-        let prospects: Vec<_> =
-            kinds.map(|it| prospect(it, "any", ("v1.0.0", &[("v1.0.0", "1.0=v1beta2")]))).into();
-        let plan = plan_for(&prospects, "v1beta2");
+        let candidates: Vec<_> =
+            kinds.map(|it| candidate(it, "any", ("v1.0.0", &[("v1.0.0", "1.0=v1beta2")]))).into();
+        let plan = plan_for(&candidates, "v1beta2");
         let order: Vec<_> = plan.items.iter().map(|it| it.provider.kind).collect();
         assert_eq!(
             order,

@@ -12,13 +12,13 @@ use tokio::sync::OnceCell;
 
 use super::{
     CertManagerPlan, CertManagerUpgrade, Migration, UpgradeError,
-    ahead::Ahead,
+    available::{self, look},
     certificates,
     contracts::is_spoken,
     mark::{self, Unfinished},
-    outlook::{self, look},
-    plan::{Next, Warning, plan_for, spoken_by, warnings},
-    prune::{Coming, definition_of},
+    plan::{Next, UpgradeWarning, plan_for, spoken_by, warnings},
+    prefetch::Prefetch,
+    prune::{Coming, crd_of},
     rules::{self, Direction, Speaker, Target},
     step::{Step, Surroundings, decide},
 };
@@ -29,7 +29,7 @@ use crate::{
 };
 use capstan_management::{
     Kind, ManagementCluster, ObjectRef, ServerError,
-    dry_run::{self, Definitions, Known},
+    dry_run::{self, Crds, Known},
     inventory::{Installed, Inventory},
     sweep::{self, Component},
 };
@@ -66,7 +66,7 @@ pub struct Upgrade {
     /// Providers that were asked for and have that version already.
     pub up_to_date: Vec<Installed>,
     /// What a user should know about releases.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<UpgradeWarning>,
 }
 
 impl Upgrade {
@@ -77,9 +77,9 @@ impl Upgrade {
         goal: Goal<'_>,
         allow_downgrade: bool,
     ) -> Result<Self, UpgradeError> {
-        let (ahead, reading) = Ahead::begin(releases, goal);
-        let preparing = Self::prepare_with(cluster, releases, goal, allow_downgrade, ahead);
-        // Whoever needs none of what is read ahead does not wait for it.
+        let (prefetch, reading) = Prefetch::begin(releases, goal);
+        let preparing = Self::prepare_with(cluster, releases, goal, allow_downgrade, prefetch);
+        // Whoever needs none of what is read prefetch does not wait for it.
         match select(pin!(preparing), pin!(reading)).await {
             Either::Left((prepared, _)) => prepared,
             Either::Right(((), preparing)) => preparing.await,
@@ -91,7 +91,7 @@ impl Upgrade {
         releases: &Releases<'_>,
         goal: Goal<'_>,
         allow_downgrade: bool,
-        ahead: Ahead,
+        prefetch: Prefetch,
     ) -> Result<Self, UpgradeError> {
         let (inventory, unfinished, _) =
             futures::try_join!(Inventory::read(cluster), mark::unfinished(cluster), cluster.kinds())?;
@@ -112,7 +112,7 @@ impl Upgrade {
         let tried = targets.iter().map(async |it| {
             let provider = &it.provider;
             let failed = |error| UpgradeError::release(provider, error);
-            let fetched = ahead.fetch(releases, provider, &it.version).await;
+            let fetched = prefetch.fetch(releases, provider, &it.version).await;
             let (fetched, site) = (fetched.map_err(failed)?, site().await?);
             let release = releases.render(fetched, &wanted(it, &site.roles)).map_err(failed)?;
             let trials = dry_run::try_over(cluster, release.components.objects(), &site.known).await?;
@@ -120,7 +120,7 @@ impl Upgrade {
         });
         let ((installed, manifest), images, tried, others, core_before) = futures::try_join!(
             async {
-                let installed = components(cluster, &site().await?.known.definitions).await?;
+                let installed = components(cluster, &site().await?.known.crds).await?;
                 // Releases are read before it: the server is waiting to try them.
                 Ok((installed, certificates::fetch(releases).await))
             },
@@ -181,10 +181,7 @@ impl Upgrade {
         }));
         preview.notes.extend(self.migrations().map(|it| {
             let gone = it.dropped.join(" and ");
-            format!(
-                "objects of {} are written as {} first, since {gone} will be gone",
-                it.definition, it.stored
-            )
+            format!("objects of {} are written as {} first, since {gone} will be gone", it.crd, it.stored)
         }));
         Ok(preview)
     }
@@ -206,21 +203,19 @@ struct Site {
 
 impl Site {
     async fn survey(cluster: &ManagementCluster, providers: &[Installed]) -> Result<Self, ServerError> {
-        let (roles, definitions) = futures::try_join!(
-            sweep::sweep_kinds(cluster, label::CLUSTERCTL, is_role),
-            definitions(cluster),
-        )?;
+        let (roles, crds) =
+            futures::try_join!(sweep::sweep_kinds(cluster, label::CLUSTERCTL, is_role), crds(cluster),)?;
         // The inventory's entries are in them.
         let namespaces = providers.iter().map(|it| it.namespace.clone()).collect();
-        Ok(Self { roles, known: Known { definitions, namespaces } })
+        Ok(Self { roles, known: Known { crds, namespaces } })
     }
 }
 
 /// The kinds that providers define.
-async fn definitions(cluster: &ManagementCluster) -> Result<Definitions, ServerError> {
+async fn crds(cluster: &ManagementCluster) -> Result<Crds, ServerError> {
     let kinds = cluster.kinds().await?;
     let Some(kind) = kinds.find("apiextensions.k8s.io/v1", "CustomResourceDefinition") else {
-        return Ok(Definitions::new());
+        return Ok(Crds::new());
     };
     let found = cluster.list_metadata(kind, None, label::PROVIDER).await?;
     Ok(found.into_iter().filter_map(|it| Some((it.metadata.name.clone()?, it.metadata))).collect())
@@ -228,11 +223,8 @@ async fn definitions(cluster: &ManagementCluster) -> Result<Definitions, ServerE
 
 /// Everything that clusterctl or we installed. Kinds that providers define are left out: what is of them is the user's,
 /// and cannot be read where nobody converts it.
-async fn components(
-    cluster: &ManagementCluster,
-    definitions: &Definitions,
-) -> Result<Vec<Component>, ServerError> {
-    let is_ours = |kind: &Kind| !definitions.contains_key(&definition_of(kind));
+async fn components(cluster: &ManagementCluster, crds: &Crds) -> Result<Vec<Component>, ServerError> {
+    let is_ours = |kind: &Kind| !crds.contains_key(&crd_of(kind));
     let (mut found, uncounted) = futures::try_join!(
         sweep::sweep_kinds(cluster, label::CLUSTERCTL, |it| is_ours(it) && !is_uncounted(it)),
         sweep::sweep_whole(cluster, label::CLUSTERCTL, is_uncounted),
@@ -258,7 +250,7 @@ async fn certificates(
     cluster: &ManagementCluster,
     manifest: certificates::Fetched,
     known: Option<(&[Component], &[String])>,
-    warnings: &mut Vec<Warning>,
+    warnings: &mut Vec<UpgradeWarning>,
 ) -> Result<Option<CertManagerUpgrade>, UpgradeError> {
     let (plan, warning) = certificates::plan(cluster, manifest, known).await?;
     warnings.extend(warning);
@@ -274,7 +266,7 @@ async fn targets(
     providers: &[Installed],
     unfinished: &[Unfinished],
     goal: Goal<'_>,
-) -> Result<(Vec<Target>, Vec<Warning>), UpgradeError> {
+) -> Result<(Vec<Target>, Vec<UpgradeWarning>), UpgradeError> {
     let contract = match goal {
         Goal::Versions(asked) => return Ok((rules::choose(providers, asked)?, Vec::new())),
         Goal::Contract(contract) if !is_spoken(contract) => {
@@ -282,8 +274,8 @@ async fn targets(
         }
         Goal::Contract(contract) => contract,
     };
-    let prospects = look(releases, providers).await;
-    let items = plan_for(&prospects, contract).items.into_iter();
+    let candidates = look(releases, providers).await;
+    let items = plan_for(&candidates, contract).items.into_iter();
     let mut targets: Vec<Target> = items
         .filter_map(|item| {
             // What was begun is finished.
@@ -297,7 +289,7 @@ async fn targets(
         })
         .collect();
     targets.sort_by(|a, b| (a.provider.kind, &a.provider.name).cmp(&(b.provider.kind, &b.provider.name)));
-    Ok((targets, warnings(&prospects)))
+    Ok((targets, warnings(&candidates)))
 }
 
 /// Those that have something to do, and those that are where they should be.
@@ -357,20 +349,20 @@ fn is_role(kind: &Kind) -> bool {
 
 /// What a provider speaks that stays as it is.
 async fn speaker(releases: &Releases<'_>, provider: &Installed) -> Speaker {
-    let contract = if let Ok(contract) = outlook::contract_of(releases, provider).await {
+    let contract = if let Ok(contract) = available::contract_of(releases, provider).await {
         Some(contract)
     } else {
         // Another release may tell.
-        let prospects = look(releases, std::slice::from_ref(provider)).await;
-        prospects.into_iter().find_map(|it| it.outlook.ok()?.contract)
+        let candidates = look(releases, std::slice::from_ref(provider)).await;
+        candidates.into_iter().find_map(|it| it.available.ok()?.contract)
     };
     Speaker { provider: provider.clone(), version: provider.version.clone(), contract }
 }
 
 /// Those of whom nobody can tell what they speak, unless that has been said already.
-fn untold(others: &[Speaker], said: &[Warning]) -> Vec<Warning> {
+fn untold(others: &[Speaker], said: &[UpgradeWarning]) -> Vec<UpgradeWarning> {
     let silent = others.iter().filter(|it| it.contract.is_none());
-    let warn = |it: &Speaker| Warning {
+    let warn = |it: &Speaker| UpgradeWarning {
         label: it.provider.label(),
         text: format!("it cannot be told which contract {} speaks, which is installed", it.version),
     };

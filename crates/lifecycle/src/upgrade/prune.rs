@@ -17,7 +17,7 @@ const AT_ONCE: usize = 16;
 pub struct Leftovers {
     /// They go.
     pub gone: Vec<Component>,
-    /// Definitions that stay, since there are objects of their kinds.
+    /// CRDs that stay, since there are objects of their kinds.
     pub kept: Vec<ObjectRef>,
 }
 
@@ -55,7 +55,7 @@ pub(super) async fn find(
 ) -> Result<Leftovers, ServerError> {
     let mut leftovers = Leftovers::default();
     for component in dropped(installed, provider, coming) {
-        if is_definition(&component.id) && has_objects(cluster, &component.id.name).await? {
+        if is_crd(&component.id) && has_objects(cluster, &component.id.name).await? {
             leftovers.kept.push(component.id.clone());
         } else {
             leftovers.gone.push(component.clone());
@@ -64,14 +64,14 @@ pub(super) async fn find(
     Ok(leftovers)
 }
 
-/// Deletes them; what is gone already is no matter. Definitions are left of which somebody has made objects meanwhile.
+/// Deletes them; what is gone already is no matter. CRDs are left of which somebody has made objects meanwhile.
 pub(super) async fn delete(
     cluster: &ManagementCluster,
     gone: &[Component],
 ) -> Result<Vec<ObjectRef>, ServerError> {
     let each = gone.iter().map(|component| async move {
         let id = &component.id;
-        if is_definition(id) && has_objects(cluster, &id.name).await? {
+        if is_crd(id) && has_objects(cluster, &id.name).await? {
             return Ok(Some(id.clone()));
         }
         match component.delete(cluster).await {
@@ -111,25 +111,25 @@ fn without_scope(key: Key, kind: &Kind) -> Key {
     if kind.is_namespaced { key } else { (key.0, key.1, None, key.3) }
 }
 
-/// The name of a kind's definition.
-pub(super) fn definition_of(kind: &Kind) -> String {
+/// The name of a kind's CRD.
+pub(super) fn crd_of(kind: &Kind) -> String {
     format!("{}.{}", kind.resource.plural, kind.resource.group)
 }
 
-pub(super) fn is_definition(id: &ObjectRef) -> bool {
+pub(super) fn is_crd(id: &ObjectRef) -> bool {
     id.kind == "CustomResourceDefinition" && id.group() == "apiextensions.k8s.io"
 }
 
-async fn has_objects(cluster: &ManagementCluster, definition: &str) -> Result<bool, ServerError> {
+async fn has_objects(cluster: &ManagementCluster, crd: &str) -> Result<bool, ServerError> {
     let kinds = cluster.kinds().await?;
-    let is_its = |it: &&Kind| definition_of(it) == definition;
+    let is_its = |it: &&Kind| crd_of(it) == crd;
     let Some(kind) = kinds.preferred().find(is_its) else { return Ok(false) };
     match cluster.objects(kind, None).list_metadata(&ListParams::default().limit(1)).await {
         Ok(list) => Ok(!list.items.is_empty()),
         Err(error) if error::is_not_found(&error) => Ok(false),
         // Nobody converts what is there; but there is something.
         Err(kube::Error::Api(status)) if status.code == 500 => Ok(true),
-        Err(error) => Err(cluster.failed(format!("look for objects of {definition}"), error)),
+        Err(error) => Err(cluster.failed(format!("look for objects of {crd}"), error)),
     }
 }
 

@@ -1,4 +1,4 @@
-//! An upgrade that is carried out: all controllers are stopped, then the definitions of all providers are replaced at the
+//! An upgrade that is carried out: all controllers are stopped, then the CRDs of all providers are replaced at the
 //! same time, then what else belongs to core, then what else belongs to all others.
 
 use std::time::Duration;
@@ -24,7 +24,7 @@ const LONGEST_DELAY: Duration = Duration::from_secs(1);
 
 /// What is told on the way.
 #[derive(Debug)]
-pub enum Event<'a> {
+pub enum UpgradeEvent<'a> {
     /// cert-manager is upgraded.
     CertManager(&'a CertManagerStep),
     /// It does not answer yet.
@@ -45,20 +45,20 @@ pub enum Event<'a> {
     },
     /// The controllers of a provider are being stopped.
     Stopping(&'a Step),
-    /// Its definitions are being replaced.
+    /// Its CRDs are being replaced.
     Defining(&'a Step),
     /// Its other objects are being replaced.
     Replacing(&'a Step),
     /// One of its objects is.
-    Applied(apply::Event<'a>),
+    Applied(apply::ApplyEvent<'a>),
     /// What its new release does not have any more is being deleted.
     Pruning(&'a Step),
-    /// A definition stays that was to go: somebody has made objects of it meanwhile.
+    /// A CRD stays that was to go: somebody has made objects of it meanwhile.
     Kept {
         /// Of which provider.
         step: &'a Step,
         /// Which.
-        definition: &'a ObjectRef,
+        crd: &'a ObjectRef,
     },
     /// It has its new version.
     Upgraded(&'a Step),
@@ -67,7 +67,7 @@ pub enum Event<'a> {
 }
 
 /// Who is told.
-pub type Tell<'a> = &'a (dyn Fn(Event<'_>) + Sync);
+pub type UpgradeReporter<'a> = &'a (dyn Fn(UpgradeEvent<'_>) + Sync);
 
 /// An upgrade that stopped on its way.
 #[derive(Debug)]
@@ -89,7 +89,7 @@ pub struct Failed {
 pub struct Stopped {
     /// Its label.
     pub label: String,
-    /// Whether its definitions may be the new ones already.
+    /// Whether its CRDs may be the new ones already.
     pub is_defined: bool,
     /// Why its controllers could not be started again, if so.
     pub not_started: Option<UpgradeError>,
@@ -109,10 +109,14 @@ struct Course<'a> {
 }
 
 impl Upgrade {
-    /// Stops all controllers, since they take their time to end, replaces all definitions, since a server takes its time
+    /// Stops all controllers, since they take their time to end, replaces all CRDs, since a server takes its time
     /// with each and makes them known meanwhile, then upgrades core, and then all others. Where that fails, the
     /// controllers that were stopped run again.
-    pub async fn carry_out(&self, cluster: &ManagementCluster, tell: Tell<'_>) -> Result<(), Failed> {
+    pub async fn carry_out(
+        &self,
+        cluster: &ManagementCluster,
+        tell: UpgradeReporter<'_>,
+    ) -> Result<(), Failed> {
         if let Err(error) = self.before(cluster, tell).await {
             // A run before this one may have stopped some.
             let waiting = join_all(self.steps.iter().map(|it| it.restore(cluster, tell, false))).await;
@@ -146,16 +150,20 @@ impl Upgrade {
     }
 
     /// What can be done while all controllers run.
-    async fn before(&self, cluster: &ManagementCluster, tell: Tell<'_>) -> Result<(), UpgradeError> {
+    async fn before(
+        &self,
+        cluster: &ManagementCluster,
+        tell: UpgradeReporter<'_>,
+    ) -> Result<(), UpgradeError> {
         if let Some(CertManagerUpgrade { step, migrations, .. }) = &self.cert_manager {
-            tell(Event::CertManager(step));
+            tell(UpgradeEvent::CertManager(step));
             migrate(cluster, migrations, tell).await?;
             let told = |event: cert_manager::Event<'_>| match event {
-                cert_manager::Event::Apply(event) => tell(Event::Applied(event)),
-                cert_manager::Event::Waiting { reason } => tell(Event::CertManagerWaiting { reason }),
+                cert_manager::Event::Apply(event) => tell(UpgradeEvent::Applied(event)),
+                cert_manager::Event::Waiting { reason } => tell(UpgradeEvent::CertManagerWaiting { reason }),
             };
             cert_manager::upgrade(cluster, &step.manifest, step.limit, &told).await?;
-            tell(Event::CertManagerWorks(step));
+            tell(UpgradeEvent::CertManagerWorks(step));
         }
         for step in &self.steps {
             migrate(cluster, &step.migrations, tell).await?;
@@ -168,12 +176,12 @@ impl Upgrade {
 async fn migrate(
     cluster: &ManagementCluster,
     migrations: &[Migration],
-    tell: Tell<'_>,
+    tell: UpgradeReporter<'_>,
 ) -> Result<(), UpgradeError> {
     for migration in migrations {
-        tell(Event::Migrating(migration));
+        tell(UpgradeEvent::Migrating(migration));
         let count = migration.carry_out(cluster).await?;
-        tell(Event::Migrated { migration, count });
+        tell(UpgradeEvent::Migrated { migration, count });
     }
     Ok(())
 }
@@ -199,13 +207,18 @@ where
 
 impl Course<'_> {
     /// Has the controllers of all run again that do not have their new version.
-    async fn end(self, cluster: &ManagementCluster, tell: Tell<'_>, are_defined: bool) -> Result<(), Failed> {
+    async fn end(
+        self,
+        cluster: &ManagementCluster,
+        tell: UpgradeReporter<'_>,
+        are_defined: bool,
+    ) -> Result<(), Failed> {
         let failed = self
             .failed
             .into_iter()
             .map(async |(step, error)| (error, step.restore(cluster, tell, are_defined).await));
-        // Who has no new definitions is as before.
-        let is_defined = |it: &Step| are_defined && !apply::definitions(&it.to_write()).is_empty();
+        // Who has no new CRDs is as before.
+        let is_defined = |it: &Step| are_defined && !apply::crds(&it.to_write()).is_empty();
         let waiting = self.waiting.into_iter().map(|it| it.restore(cluster, tell, is_defined(it)));
         let (failed, waiting) = futures::join!(join_all(failed), join_all(waiting));
         let mut failed = failed.into_iter();
@@ -216,34 +229,42 @@ impl Course<'_> {
 }
 
 impl Step {
-    async fn stop(&self, cluster: &ManagementCluster, tell: Tell<'_>) -> Result<(), UpgradeError> {
+    async fn stop(&self, cluster: &ManagementCluster, tell: UpgradeReporter<'_>) -> Result<(), UpgradeError> {
         let kept: Vec<Component> = self.installed.iter().filter(|it| self.keeps(it)).cloned().collect();
         adoption::adopt(cluster, &kept).await?;
-        tell(Event::Stopping(self));
+        tell(UpgradeEvent::Stopping(self));
         scale::stop(cluster, &self.label()).await
     }
 
-    /// Replaces the definitions.
-    async fn define(&self, cluster: &ManagementCluster, tell: Tell<'_>) -> Result<(), UpgradeError> {
+    /// Replaces the CRDs.
+    async fn define(
+        &self,
+        cluster: &ManagementCluster,
+        tell: UpgradeReporter<'_>,
+    ) -> Result<(), UpgradeError> {
         let written = self.to_write();
-        let definitions = apply::definitions(&written);
-        if !definitions.is_empty() {
-            tell(Event::Defining(self));
-            let told = |event: apply::Event<'_>| tell(Event::Applied(event));
-            apply::write(cluster, cluster.kinds().await?, &definitions, &told).await?;
+        let crds = apply::crds(&written);
+        if !crds.is_empty() {
+            tell(UpgradeEvent::Defining(self));
+            let told = |event: apply::ApplyEvent<'_>| tell(UpgradeEvent::Applied(event));
+            apply::write(cluster, cluster.kinds().await?, &crds, &told).await?;
         }
         Ok(())
     }
 
-    /// Replaces everything but the definitions.
-    async fn replace(&self, cluster: &ManagementCluster, tell: Tell<'_>) -> Result<(), UpgradeError> {
-        tell(Event::Replacing(self));
-        let told = |event: apply::Event<'_>| tell(Event::Applied(event));
+    /// Replaces everything but the CRDs.
+    async fn replace(
+        &self,
+        cluster: &ManagementCluster,
+        tell: UpgradeReporter<'_>,
+    ) -> Result<(), UpgradeError> {
+        tell(UpgradeEvent::Replacing(self));
+        let told = |event: apply::ApplyEvent<'_>| tell(UpgradeEvent::Applied(event));
         let mut kinds = cluster.kinds().await?.clone();
         kinds.learn_all(self.to.components.objects());
-        let is_definition = |it: &&Value| apply::Wave::of(it) == apply::Wave::Definitions;
-        let (definitions, others): (Vec<_>, Vec<_>) = self.to_write().into_iter().partition(is_definition);
-        served::wait(cluster, apply::used(&definitions, &others)).await?;
+        let is_crd = |it: &&Value| apply::Wave::of(it) == apply::Wave::Crds;
+        let (crds, others): (Vec<_>, Vec<_>) = self.to_write().into_iter().partition(is_crd);
+        served::wait(cluster, apply::used(&crds, &others)).await?;
         let is_made_anew = |it: &&Value| self.replaced.contains(&ObjectRef::of(it));
         let (mut anew, changed): (Vec<_>, Vec<_>) = others.into_iter().partition(is_made_anew);
         apply::write(cluster, &kinds, &changed, &told).await?;
@@ -257,27 +278,36 @@ impl Step {
     }
 
     /// What is left to do when the new objects are written.
-    async fn finish(&self, cluster: &ManagementCluster, tell: Tell<'_>) -> Result<(), UpgradeError> {
-        tell(Event::Pruning(self));
+    async fn finish(
+        &self,
+        cluster: &ManagementCluster,
+        tell: UpgradeReporter<'_>,
+    ) -> Result<(), UpgradeError> {
+        tell(UpgradeEvent::Pruning(self));
         let (label, written) = (self.label(), self.to_write());
         let (kept, (), ()) = futures::try_join!(
             async { Ok::<_, UpgradeError>(prune::delete(cluster, &self.leftovers.gone).await?) },
-            async { Ok(served::wait(cluster, apply::definitions(&written)).await?) },
+            async { Ok(served::wait(cluster, apply::crds(&written)).await?) },
             scale::start_new(cluster, &label, self.to.components.objects()),
         )?;
-        for definition in &kept {
-            tell(Event::Kept { step: self, definition });
+        for crd in &kept {
+            tell(UpgradeEvent::Kept { step: self, crd });
         }
         inventory::record(cluster, &self.to.entry()).await?;
-        tell(Event::Upgraded(self));
+        tell(UpgradeEvent::Upgraded(self));
         Ok(())
     }
 
     /// Starts the controllers again that were stopped. The mark goes where nothing was replaced, now or before.
-    async fn restore(&self, cluster: &ManagementCluster, tell: Tell<'_>, is_touched: bool) -> Stopped {
+    async fn restore(
+        &self,
+        cluster: &ManagementCluster,
+        tell: UpgradeReporter<'_>,
+        is_touched: bool,
+    ) -> Stopped {
         let started = self.start_again(cluster).await;
         if matches!(started, Ok(true)) {
-            tell(Event::Restored(self));
+            tell(UpgradeEvent::Restored(self));
         }
         let not_unmarked = if is_touched || self.is_begun {
             None

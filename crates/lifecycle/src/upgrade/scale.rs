@@ -129,7 +129,7 @@ async fn stop_one(
         match api.get_opt(&name).await {
             Ok(Some(found)) => deployment = found,
             Ok(None) => return Ok(()),
-            Err(error) if error::is_passing(&error) => {}
+            Err(error) if error::is_transient(&error) => {}
             Err(error) => {
                 return Err(cluster.failed(format!("look at {}", id(kind, &deployment)), error).into());
             }
@@ -154,7 +154,7 @@ async fn change(
         match api.patch(&name, &params, &Patch::Merge(patch)).await {
             Ok(changed) => return Ok(Some(changed)),
             Err(error) if error::is_not_found(&error) => return Ok(None),
-            Err(error) if error::is_passing(&error) && tries < MOST_TRIES => {}
+            Err(error) if error::is_transient(&error) && tries < MOST_TRIES => {}
             Err(error) => return Err(cluster.failed(format!("scale {id}"), error)),
         }
         sleep(FIRST_DELAY).await;

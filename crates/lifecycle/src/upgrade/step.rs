@@ -77,7 +77,7 @@ pub(super) async fn decide(
         refusals,
     })?;
     let mut unchanged = unchanged(&trials, &own);
-    // Of several that write an object the last one counts, and a trial of a migrated definition is not of the new one.
+    // Of several that write an object the last one counts, and a trial of a migrated CRD is not of the new one.
     unchanged.retain(|id| !coming.is_shared(id) && !migrations.iter().any(|it| it.is_of(id)));
     let notes = trials.into_iter().filter_map(|it| it.note).collect();
     Ok(Step {

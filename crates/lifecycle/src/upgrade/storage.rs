@@ -1,4 +1,4 @@
-//! Objects are written anew in the version that they are stored in, before a definition drops one that some of them
+//! Objects are written anew in the version that they are stored in, before a CRD drops one that some of them
 //! may still be stored in. It is done while the old controllers run, which convert them.
 
 use std::time::Duration;
@@ -14,7 +14,7 @@ use kube::{
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::{UpgradeError, prune::is_definition};
+use super::{UpgradeError, prune::is_crd};
 use capstan_management::{
     Kind, ManagementCluster, ObjectRef, ServerError,
     dry_run::{self, Detail, Outcome, Trial},
@@ -33,8 +33,8 @@ const LONGEST_DELAY: Duration = Duration::from_secs(2);
 /// A kind whose objects have to be written anew.
 #[derive(Clone, Debug)]
 pub struct Migration {
-    /// The name of its definition.
-    pub definition: String,
+    /// The name of its CRD.
+    pub crd: String,
     /// The version that its objects are stored in.
     pub stored: String,
     /// The versions that some may be stored in, and that are about to go.
@@ -42,7 +42,7 @@ pub struct Migration {
     kind: Kind,
 }
 
-/// What a new definition means for objects that are stored.
+/// What a new CRD means for objects that are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Verdict {
     /// Nothing.
@@ -54,7 +54,7 @@ enum Verdict {
 }
 
 impl Migration {
-    /// What has to be done before a definition takes the place of the one that is there; the version that objects are
+    /// What has to be done before a CRD takes the place of the one that is there; the version that objects are
     /// stored in where nothing helps.
     fn needed(live: &Value, new: &Value) -> Result<Option<Self>, String> {
         let (stored, dropped) = match judge(live, new) {
@@ -70,19 +70,19 @@ impl Migration {
             is_managed: true,
             is_preferred: false,
         };
-        Ok(Some(Self { definition: text("/metadata/name").to_owned(), stored, dropped, kind }))
+        Ok(Some(Self { crd: text("/metadata/name").to_owned(), stored, dropped, kind }))
     }
 
-    /// Whether it is needed for that definition.
+    /// Whether it is needed for that CRD.
     pub(super) fn is_of(&self, id: &ObjectRef) -> bool {
-        is_definition(id) && self.definition == id.name
+        is_crd(id) && self.crd == id.name
     }
 
     /// Writes all objects anew, and notes that the other versions are not stored any more. Gives back how many there
     /// are.
     pub(super) async fn carry_out(&self, cluster: &ManagementCluster) -> Result<usize, UpgradeError> {
         let count = self.rewrite(cluster).await.map_err(|error| UpgradeError::NotMigrated {
-            kind: self.definition.clone(),
+            kind: self.crd.clone(),
             stored: self.stored.clone(),
             dropped: self.dropped.clone(),
             reason: error,
@@ -138,24 +138,24 @@ impl Migration {
         }
     }
 
-    /// Notes in the definition that only one version is stored.
+    /// Notes in the CRD that only one version is stored.
     async fn trim(&self, cluster: &ManagementCluster) -> Result<(), UpgradeError> {
-        let api: Api<DynamicObject> = Api::all_with(cluster.client().clone(), &definitions());
+        let api: Api<DynamicObject> = Api::all_with(cluster.client().clone(), &crds());
         let failed = |error| {
-            cluster.failed(format!("note that {} is stored as {} only", self.definition, self.stored), error)
+            cluster.failed(format!("note that {} is stored as {} only", self.crd, self.stored), error)
         };
-        let live = patiently(|| api.get_metadata(&self.definition)).await.map_err(failed)?;
+        let live = patiently(|| api.get_metadata(&self.crd)).await.map_err(failed)?;
         let patch = json!({
             "metadata": {"resourceVersion": live.metadata.resource_version},
             "status": {"storedVersions": [self.stored]},
         });
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-        api.patch_status(&self.definition, &params, &Patch::Merge(patch)).await.map_err(failed)?;
+        api.patch_status(&self.crd, &params, &Patch::Merge(patch)).await.map_err(failed)?;
         Ok(())
     }
 }
 
-/// What has to be done before a server accepts the new definitions of a release. Those that it refuses only because
+/// What has to be done before a server accepts the new CRDs of a release. Those that it refuses only because
 /// objects are stored in a version that is to go, are tried again as far as they can be.
 pub(super) async fn find(
     cluster: &ManagementCluster,
@@ -167,10 +167,10 @@ pub(super) async fn find(
     let mut migrations = Vec::new();
     for (object, trial) in objects.iter().zip(trials) {
         let id = ObjectRef::of(object);
-        if !matches!(trial.outcome, Outcome::Refused(_)) || !is_definition(&id) {
+        if !matches!(trial.outcome, Outcome::Refused(_)) || !is_crd(&id) {
             continue;
         }
-        let Some(live) = live_definition(cluster, &id).await? else { continue };
+        let Some(live) = live_crd(cluster, &id).await? else { continue };
         let migration = Migration::needed(&live, object).map_err(|stored| UpgradeError::NoCommonVersion {
             label: label.to_owned(),
             version: version.to_owned(),
@@ -186,16 +186,16 @@ pub(super) async fn find(
     Ok(migrations)
 }
 
-/// A definition as it is.
-async fn live_definition(cluster: &ManagementCluster, id: &ObjectRef) -> Result<Option<Value>, ServerError> {
-    let api: Api<DynamicObject> = Api::all_with(cluster.client().clone(), &definitions());
+/// A CRD as it is.
+async fn live_crd(cluster: &ManagementCluster, id: &ObjectRef) -> Result<Option<Value>, ServerError> {
+    let api: Api<DynamicObject> = Api::all_with(cluster.client().clone(), &crds());
     let found = api.get_opt(&id.name).await;
     let found = found.map_err(|error| cluster.failed(format!("look at {id}"), error))?;
     let found = found.map(serde_json::to_value).transpose();
     found.map_err(|error| cluster.failed(format!("read {id}"), kube::Error::SerdeError(error)))
 }
 
-/// What a server can be asked about: a new definition with the versions that have to go before it can be applied.
+/// What a server can be asked about: a new CRD with the versions that have to go before it can be applied.
 fn to_be_tried(live: &Value, new: &Value) -> Value {
     let mut tried = new.clone();
     let kept: Vec<Value> = stored_versions(live)
@@ -215,8 +215,8 @@ fn to_be_tried(live: &Value, new: &Value) -> Value {
     tried
 }
 
-/// The kind of definitions.
-fn definitions() -> ApiResource {
+/// The kind of CRDs.
+fn crds() -> ApiResource {
     let gvk = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
     ApiResource::from_gvk(&gvk)
 }
@@ -232,20 +232,20 @@ fn judge(live: &Value, new: &Value) -> Verdict {
     }
 }
 
-fn versions(definition: &Value) -> impl Iterator<Item = &Value> {
-    definition.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten()
+fn versions(crd: &Value) -> impl Iterator<Item = &Value> {
+    crd.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten()
 }
 
-fn version<'a>(definition: &'a Value, name: &str) -> Option<&'a Value> {
-    versions(definition).find(|it| it["name"] == name)
+fn version<'a>(crd: &'a Value, name: &str) -> Option<&'a Value> {
+    versions(crd).find(|it| it["name"] == name)
 }
 
-fn has_version(definition: &Value, name: &str) -> bool {
-    version(definition, name).is_some()
+fn has_version(crd: &Value, name: &str) -> bool {
+    version(crd, name).is_some()
 }
 
-fn stored_versions(definition: &Value) -> Vec<&str> {
-    let stored = definition.pointer("/status/storedVersions").and_then(Value::as_array);
+fn stored_versions(crd: &Value) -> Vec<&str> {
+    let stored = crd.pointer("/status/storedVersions").and_then(Value::as_array);
     stored.into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
@@ -268,14 +268,14 @@ where
 
 /// A conflict does not pass by sending the same again.
 fn is_worth_another_try(error: &kube::Error) -> bool {
-    error::is_passing(error) && !error::is_conflict(error)
+    error::is_transient(error) && !error::is_conflict(error)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn definition(versions: &[&str], stored: &[&str]) -> Value {
+    fn crd(versions: &[&str], stored: &[&str]) -> Value {
         let last = versions.len();
         let versions = versions.iter().enumerate().map(
             |(at, it)| json!({"name": it, "served": true, "storage": at + 1 == last, "schema": {"of": it}}),
@@ -312,22 +312,22 @@ mod tests {
             (&["v1beta1"], &[], &["v1beta1", "v1"], Verdict::Fine),
         ];
         for (versions, stored, new, expected) in cases {
-            let found = judge(&definition(versions, stored), &definition(new, &[]));
+            let found = judge(&crd(versions, stored), &crd(new, &[]));
             assert_eq!(found, expected, "{versions:?} {stored:?} {new:?}");
         }
     }
 
     #[test]
-    fn a_server_is_asked_about_a_definition_that_it_could_accept_now() {
-        let live = definition(&["v1alpha1", "v1beta1"], &["v1alpha1", "v1beta1"]);
-        let tried = to_be_tried(&live, &definition(&["v1beta1", "v1"], &[]));
+    fn a_server_is_asked_about_a_crd_that_it_could_accept_now() {
+        let live = crd(&["v1alpha1", "v1beta1"], &["v1alpha1", "v1beta1"]);
+        let tried = to_be_tried(&live, &crd(&["v1beta1", "v1"], &[]));
         let names: Vec<_> = versions(&tried).map(|it| (it["name"].clone(), it["storage"].clone())).collect();
         assert_eq!(
             names,
             [(json!("v1beta1"), json!(false)), (json!("v1"), json!(true)), (json!("v1alpha1"), json!(false))]
         );
         assert_eq!(version(&tried, "v1alpha1").unwrap()["schema"], json!({"of": "v1alpha1"}));
-        let same = definition(&["v1beta1"], &[]);
-        assert_eq!(to_be_tried(&definition(&["v1beta1"], &["v1beta1"]), &same), same);
+        let same = crd(&["v1beta1"], &[]);
+        assert_eq!(to_be_tried(&crd(&["v1beta1"], &["v1beta1"]), &same), same);
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use capstan_lifecycle::{
     cert_manager::Action,
-    install::{self, Event, InstallError, Plan, Problem, queue::Request},
+    install::{self, InstallError, InstallEvent, InstallPlan, InstallProblem, queue::Request},
 };
 use capstan_management::ManagementCluster;
 
@@ -76,7 +76,7 @@ async fn make_plan(
     asked: &ListImagesArgs,
     session: &Session,
     cluster: &ManagementCluster,
-) -> Result<Plan, CommandError> {
+) -> Result<InstallPlan, CommandError> {
     let given = |flag: &Option<String>| flag.clone().filter(|it| !it.is_empty());
     let request = Request {
         providers: asked.providers.named(),
@@ -95,7 +95,7 @@ async fn make_plan(
 async fn show(
     args: &InstallArgs,
     format: ListFormat,
-    plan: &mut Plan,
+    plan: &mut InstallPlan,
     session: &Session,
     cluster: &ManagementCluster,
 ) -> Result<(), CommandError> {
@@ -105,7 +105,7 @@ async fn show(
 }
 
 /// Refuses a plan with problems. Where they are to be passed over they become warnings, as far as that is possible.
-fn judge(plan: &mut Plan, validate: bool, session: &Session) -> Result<(), CommandError> {
+fn judge(plan: &mut InstallPlan, validate: bool, session: &Session) -> Result<(), CommandError> {
     let problems = std::mem::take(&mut plan.problems);
     let (passed_over, problems): (Vec<_>, Vec<_>) =
         problems.into_iter().partition(|it| !validate && it.can_be_ignored());
@@ -115,12 +115,12 @@ fn judge(plan: &mut Plan, validate: bool, session: &Session) -> Result<(), Comma
     if problems.is_empty() { Ok(()) } else { Err(refusal(problems, session)) }
 }
 
-fn refusal(problems: Vec<Problem>, session: &Session) -> CommandError {
+fn refusal(problems: Vec<InstallProblem>, session: &Session) -> CommandError {
     let count = match problems.len() {
         1 => "1 problem was found".to_owned(),
         count => format!("{count} problems were found"),
     };
-    let can_be_ignored = problems.iter().all(Problem::can_be_ignored);
+    let can_be_ignored = problems.iter().all(InstallProblem::can_be_ignored);
     let mut error = CommandError::plain(format!("cannot install: {count}; nothing was changed"));
     let mut hints: Vec<String> = Vec::new();
     for problem in problems {
@@ -135,9 +135,9 @@ fn refusal(problems: Vec<Problem>, session: &Session) -> CommandError {
 }
 
 /// A problem in words, and what to do about it.
-fn told(problem: Problem, session: &Session) -> (Vec<String>, Option<String>) {
+fn told(problem: InstallProblem, session: &Session) -> (Vec<String>, Option<String>) {
     match problem {
-        Problem::Release { provider, error } => {
+        InstallProblem::Release { provider, error } => {
             let error = session.unusable_release(*error);
             let first = format!("{provider}: {}", error.message);
             ([first].into_iter().chain(error.causes).collect(), error.hint)
@@ -146,14 +146,18 @@ fn told(problem: Problem, session: &Session) -> (Vec<String>, Option<String>) {
     }
 }
 
-fn tell_present(plan: &Plan, printer: Printer) {
+fn tell_present(plan: &InstallPlan, printer: Printer) {
     for there in &plan.present {
         let (label, version, namespace) = (there.label(), &there.version, &there.namespace);
         printer.step(&format!("{label} {version} is in namespace {namespace} already"));
     }
 }
 
-async fn carry_out(cluster: &ManagementCluster, plan: &Plan, printer: Printer) -> Result<(), CommandError> {
+async fn carry_out(
+    cluster: &ManagementCluster,
+    plan: &InstallPlan,
+    printer: Printer,
+) -> Result<(), CommandError> {
     let progress = Progress::new(printer);
     if let Action::Install { manifest, is_begun } = &plan.cert_manager {
         let verb = if *is_begun { "completing" } else { "installing" };
@@ -168,20 +172,20 @@ async fn carry_out(cluster: &ManagementCluster, plan: &Plan, printer: Printer) -
     result.map_err(|error| unfinished(&error))
 }
 
-fn tell(event: &Event<'_>, progress: &Progress) {
+fn tell(event: &InstallEvent<'_>, progress: &Progress) {
     match event {
-        Event::Wave { wave, count } => {
+        InstallEvent::Wave { wave, count } => {
             progress.begin(wave.as_str(), &format!("{}: {count} objects", wave.as_str()));
         }
-        Event::Applied { part, done, all, .. } => progress.advance(*done, *all, part),
-        Event::Retrying { reason, .. } => {
+        InstallEvent::Applied { part, done, all, .. } => progress.advance(*done, *all, part),
+        InstallEvent::Retrying { reason, .. } => {
             progress.say(|printer| printer.warn(&format!("{reason}; trying again")));
         }
-        Event::CertManagerWaiting { reason } => {
+        InstallEvent::CertManagerWaiting { reason } => {
             progress.waiting(&format!("waiting for cert-manager: {reason}"));
         }
-        Event::CertManagerWorks => progress.say(|printer| printer.done("cert-manager works")),
-        Event::Installed(provider) => {
+        InstallEvent::CertManagerWorks => progress.say(|printer| printer.done("cert-manager works")),
+        InstallEvent::Installed(provider) => {
             let text = format!("{} {} is installed", provider.label(), provider.version);
             progress.say(|printer| printer.done(&text));
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use capstan_api::provider::ProviderType;
 use capstan_lifecycle::{
     release::Oddity,
-    upgrade::{self, Asked, Event, Failed, Goal, Step, Stopped, UpgradeError},
+    upgrade::{self, Asked, Failed, Goal, Step, Stopped, UpgradeError, UpgradeEvent},
 };
 use capstan_management::{ObjectRef, apply};
 use capstan_repository::ProviderArgument;
@@ -95,38 +95,39 @@ fn unchanged(error: CommandError) -> CommandError {
     CommandError { causes: [error.causes, vec!["nothing was changed".to_owned()]].concat(), ..error }
 }
 
-fn tell_progress(event: &Event<'_>, printer: Printer) {
+fn tell_progress(event: &UpgradeEvent<'_>, printer: Printer) {
     match event {
-        Event::CertManager(step) => {
+        UpgradeEvent::CertManager(step) => {
             printer.step(&format!("cert-manager: from {} to {}", step.from, step.manifest.version));
         }
-        Event::CertManagerWaiting { reason } if printer.is_interactive() => {
+        UpgradeEvent::CertManagerWaiting { reason } if printer.is_interactive() => {
             printer.progress(&format!("waiting for cert-manager: {reason}"));
         }
-        Event::CertManagerWorks(step) => {
+        UpgradeEvent::CertManagerWorks(step) => {
             printer.progress_done();
             printer.done(&format!("cert-manager is at {}", step.manifest.version));
         }
-        Event::Migrating(migration) => printer.step(&format!(
+        UpgradeEvent::Migrating(migration) => printer.step(&format!(
             "writing objects of {} as {}, since {} will be gone",
-            migration.definition,
+            migration.crd,
             migration.stored,
             migration.dropped.join(" and ")
         )),
-        Event::Migrated { migration, count } => {
-            printer.done(&format!(
-                "{count} objects of {} are stored as {}",
-                migration.definition, migration.stored
-            ));
+        UpgradeEvent::Migrated { migration, count } => {
+            printer.done(&format!("{count} objects of {} are stored as {}", migration.crd, migration.stored));
         }
-        Event::Stopping(step) => printer.step(&format!("{}: stopping {}", step.label(), step.from.version)),
-        Event::Defining(step) => printer.step(&format!("{}: replacing its definitions", step.label())),
-        Event::Replacing(step) => printer.step(&format!("{}: installing {}", step.label(), step.to.version)),
-        Event::Applied(apply::Event::Retrying { reason, .. }) => {
+        UpgradeEvent::Stopping(step) => {
+            printer.step(&format!("{}: stopping {}", step.label(), step.from.version))
+        }
+        UpgradeEvent::Defining(step) => printer.step(&format!("{}: replacing its CRDs", step.label())),
+        UpgradeEvent::Replacing(step) => {
+            printer.step(&format!("{}: installing {}", step.label(), step.to.version))
+        }
+        UpgradeEvent::Applied(apply::ApplyEvent::Retrying { reason, .. }) => {
             printer.warn(&format!("{reason}; trying again"));
         }
-        Event::Applied(_) | Event::CertManagerWaiting { .. } => {}
-        Event::Pruning(step) => {
+        UpgradeEvent::Applied(_) | UpgradeEvent::CertManagerWaiting { .. } => {}
+        UpgradeEvent::Pruning(step) => {
             let leftovers = &step.leftovers;
             if !leftovers.gone.is_empty() {
                 let (label, count) = (step.label(), leftovers.gone.len());
@@ -139,16 +140,16 @@ fn tell_progress(event: &Event<'_>, printer: Printer) {
                 printer.warn(&stays(kept, step));
             }
         }
-        Event::Kept { step, definition } => printer.warn(&stays(definition, step)),
-        Event::Upgraded(step) => printer.done(&format!("{} is at {}", step.label(), step.to.version)),
-        Event::Restored(step) => {
+        UpgradeEvent::Kept { step, crd } => printer.warn(&stays(crd, step)),
+        UpgradeEvent::Upgraded(step) => printer.done(&format!("{} is at {}", step.label(), step.to.version)),
+        UpgradeEvent::Restored(step) => {
             printer.step(&format!("{}: its controllers were started again", step.label()));
         }
     }
 }
 
-fn stays(definition: &ObjectRef, step: &Step) -> String {
-    format!("{definition} stays, though {} does not have it: there are objects of it", step.to.version)
+fn stays(crd: &ObjectRef, step: &Step) -> String {
+    format!("{crd} stays, though {} does not have it: there are objects of it", step.to.version)
 }
 
 /// What failed, what is done, and how to go on.
@@ -180,7 +181,7 @@ fn state(stopped: &Stopped, is_begun: bool) -> String {
     let (what, controllers) = if is_begun {
         (format!("the upgrade of {label} stopped"), "were started again")
     } else if *is_defined {
-        (format!("of {label} only the definitions were replaced"), "are as they were")
+        (format!("of {label} only the CRDs were replaced"), "are as they were")
     } else {
         (format!("the upgrade did not come to {label}"), "are as they were")
     };

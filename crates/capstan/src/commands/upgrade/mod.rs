@@ -3,7 +3,7 @@
 mod apply;
 mod plan;
 
-use capstan_lifecycle::upgrade::{self, Unfinished, UpgradeError, Warning};
+use capstan_lifecycle::upgrade::{self, Unfinished, UpgradeError, UpgradeWarning};
 use capstan_management::ManagementCluster;
 
 use crate::{
@@ -50,8 +50,8 @@ fn command(unfinished: &[Unfinished]) -> String {
     format!("{} upgrade apply {}", program::name(), flags.join(" "))
 }
 
-fn tell_warnings(warnings: &[Warning], printer: Printer) {
-    for Warning { label, text } in warnings {
+fn tell_warnings(warnings: &[UpgradeWarning], printer: Printer) {
+    for UpgradeWarning { label, text } in warnings {
         printer.warn(&format!("{label}: {text}"));
     }
 }

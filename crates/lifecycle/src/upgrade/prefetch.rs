@@ -15,9 +15,9 @@ type Key = (ProviderType, String, String);
 type Reading = Receiver<Result<Fetched, ReleaseError>>;
 
 /// Releases that are being read.
-pub(super) struct Ahead(Mutex<HashMap<Key, Reading>>);
+pub(super) struct Prefetch(Mutex<HashMap<Key, Reading>>);
 
-impl Ahead {
+impl Prefetch {
     /// Those that can be told from what is wanted alone, and the work of reading them.
     pub(super) fn begin(releases: &Releases<'_>, goal: Goal<'_>) -> (Self, impl Future<Output = ()>) {
         let asked = match goal {

@@ -7,7 +7,7 @@ use capstan_manifest::components::SHARED_NAMESPACE;
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::{Value, json};
 
-use super::{Options, Target, choice::Chosen};
+use super::{DeleteTarget, Options, choice::Chosen};
 use capstan_management::{
     Kinds, ManagementCluster, ObjectRef, ServerError,
     apply::Wave,
@@ -31,7 +31,7 @@ pub enum Stage {
     /// Roles, accounts, configuration, services, certificates.
     Settings,
     /// Kinds.
-    Definitions,
+    Crds,
     /// Namespaces with all that is in them.
     Namespaces,
     /// The provider's entry in the inventory: what has one can be deleted again.
@@ -45,7 +45,7 @@ impl Stage {
         Self::Resources,
         Self::Workloads,
         Self::Settings,
-        Self::Definitions,
+        Self::Crds,
         Self::Namespaces,
         Self::Inventory,
     ];
@@ -57,7 +57,7 @@ impl Stage {
             Self::Resources => "resources",
             Self::Workloads => "workloads",
             Self::Settings => "settings",
-            Self::Definitions => "definitions",
+            Self::Crds => "CRDs",
             Self::Namespaces => "namespaces",
             Self::Inventory => "inventory",
         }
@@ -66,7 +66,7 @@ impl Stage {
 
 /// Something that goes.
 #[derive(Clone, Debug)]
-pub struct Doomed {
+pub struct Removal {
     /// What.
     pub component: Component,
     /// When.
@@ -87,7 +87,7 @@ pub struct Kept {
 /// Why something stays.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WhyKept {
-    /// It is a definition, or is shared in another way.
+    /// It is a CRD, or is shared in another way.
     Shared,
     /// It is a namespace.
     Namespace,
@@ -109,34 +109,33 @@ pub(crate) struct Site<'a> {
 
 impl Site<'_> {
     /// Decides what becomes of a provider's components.
-    pub(crate) fn judge(&self, chosen: &Chosen, found: &[Component]) -> Target {
+    pub(crate) fn judge(&self, chosen: &Chosen, found: &[Component]) -> DeleteTarget {
         let own: Vec<&Component> =
             found.iter().filter(|it| it.provider() == Some(chosen.label.as_str())).collect();
-        let definitions: Vec<&str> =
-            own.iter().filter(|it| is_definition(it)).map(|it| it.id.name.as_str()).collect();
-        let (mut doomed, mut kept) = (Vec::new(), Vec::new());
+        let crds: Vec<&str> = own.iter().filter(|it| is_crd(it)).map(|it| it.id.name.as_str()).collect();
+        let (mut removals, mut kept) = (Vec::new(), Vec::new());
         for component in &own {
             match self.why_kept(component, chosen) {
                 Some(why) => kept.push(Kept { object: component.id.clone(), why }),
-                None => doomed.push(self.doom(component, &definitions)),
+                None => removals.push(self.removal(component, &crds)),
             }
         }
-        let namespaces: Vec<String> = doomed
+        let namespaces: Vec<String> = removals
             .iter()
             .filter(|it| it.stage == Stage::Namespaces)
             .map(|it| it.component.id.name.clone())
             .collect();
-        for it in doomed.iter_mut().filter(|it| it.stage == Stage::Settings) {
+        for it in removals.iter_mut().filter(|it| it.stage == Stage::Settings) {
             let namespace = it.component.id.namespace.as_ref();
             it.goes_with_namespace = namespace.is_some_and(|it| namespaces.contains(it));
         }
         let entries = chosen.entries.iter().filter_map(|it| self.entry(it));
-        let is_new = |it: &Doomed| !own.iter().any(|own| own.id == it.component.id);
-        doomed.extend(entries.filter(is_new));
-        Target { label: chosen.label.clone(), entries: chosen.entries.clone(), doomed, kept }
+        let is_new = |it: &Removal| !own.iter().any(|own| own.id == it.component.id);
+        removals.extend(entries.filter(is_new));
+        DeleteTarget { label: chosen.label.clone(), entries: chosen.entries.clone(), removals, kept }
     }
 
-    fn doom(&self, component: &Component, definitions: &[&str]) -> Doomed {
+    fn removal(&self, component: &Component, crds: &[&str]) -> Removal {
         let own_kind = |name: &&&str| {
             let kind = self.kinds.defined_by(name).map(|it| (&it.resource.group, &it.resource.kind));
             kind == Some((&component.kind.resource.group, &component.kind.resource.kind))
@@ -145,18 +144,18 @@ impl Site<'_> {
             _ if is_entry(component) => Stage::Inventory,
             Wave::Webhooks => Stage::Webhooks,
             Wave::Workloads => Stage::Workloads,
-            Wave::Definitions => Stage::Definitions,
+            Wave::Crds => Stage::Crds,
             Wave::Namespaces => Stage::Namespaces,
-            Wave::Settings if definitions.iter().any(|it| own_kind(&it)) => Stage::Resources,
+            Wave::Settings if crds.iter().any(|it| own_kind(&it)) => Stage::Resources,
             Wave::Settings => Stage::Settings,
         };
-        Doomed { component: component.clone(), stage, goes_with_namespace: false }
+        Removal { component: component.clone(), stage, goes_with_namespace: false }
     }
 
     fn why_kept(&self, component: &Component, chosen: &Chosen) -> Option<WhyKept> {
         let is_asked = self.options.include_crd;
         match wave(component) {
-            Wave::Definitions if !is_asked => Some(WhyKept::Shared),
+            Wave::Crds if !is_asked => Some(WhyKept::Shared),
             Wave::Namespaces => self.why_namespace_kept(&component.id.name, chosen),
             // Webhooks go with those who answer, or every request that they are asked about would fail.
             Wave::Webhooks if !is_asked && self.is_answered_by_shared(component) => Some(WhyKept::Shared),
@@ -192,7 +191,7 @@ impl Site<'_> {
     }
 
     /// A provider's entry in the inventory, which may have lost its labels.
-    fn entry(&self, entry: &Installed) -> Option<Doomed> {
+    fn entry(&self, entry: &Installed) -> Option<Removal> {
         let kind = self.kinds.any_version(CLUSTERCTL_GROUP, "Provider")?.clone();
         let id = ObjectRef {
             api_version: kind.resource.api_version.clone(),
@@ -201,13 +200,13 @@ impl Site<'_> {
             name: entry.label(),
         };
         let component = Component { kind, id, metadata: kube::core::ObjectMeta::default(), content: None };
-        Some(Doomed { component, stage: Stage::Inventory, goes_with_namespace: false })
+        Some(Removal { component, stage: Stage::Inventory, goes_with_namespace: false })
     }
 }
 
 /// Whether a component is a CustomResourceDefinition.
-fn is_definition(component: &Component) -> bool {
-    wave(component) == Wave::Definitions
+fn is_crd(component: &Component) -> bool {
+    wave(component) == Wave::Crds
 }
 
 fn is_entry(component: &Component) -> bool {
@@ -305,12 +304,12 @@ pub(crate) mod tests {
         ]
     }
 
-    fn judge(options: Options, others: &[Installed]) -> Target {
+    fn judge(options: Options, others: &[Installed]) -> DeleteTarget {
         let entry = installed("acme", "acme-system");
         let chosen = [Chosen { label: LABEL.to_owned(), entries: vec![entry.clone()] }];
         let inventory = Inventory { providers: [&[entry], others].concat(), strange: Vec::new() };
         let mut kinds = Kinds::default();
-        kinds.learn(&capstan_management::inventory::definition());
+        kinds.learn(&capstan_management::inventory::crd());
         kinds.learn(&json!({"spec": {"group": "example.com", "scope": "Namespaced",
             "names": {"kind": "Acme", "plural": "acmes"},
             "versions": [{"name": "v1", "served": true, "storage": true}]}}));
@@ -325,10 +324,10 @@ pub(crate) mod tests {
         site.judge(&chosen[0], &found)
     }
 
-    fn names(target: &Target) -> Vec<String> {
-        let mut doomed: Vec<_> = target.doomed.iter().collect();
-        doomed.sort_by(|a, b| (a.stage, &a.component.id).cmp(&(b.stage, &b.component.id)));
-        doomed
+    fn names(target: &DeleteTarget) -> Vec<String> {
+        let mut removals: Vec<_> = target.removals.iter().collect();
+        removals.sort_by(|a, b| (a.stage, &a.component.id).cmp(&(b.stage, &b.component.id)));
+        removals
             .iter()
             .map(|it| {
                 let along = if it.goes_with_namespace { " along" } else { "" };
@@ -379,7 +378,7 @@ pub(crate) mod tests {
                 "settings ClusterRole any-name",
                 "settings Service acme-system/s along",
                 "settings Service capi-webhook-system/s along",
-                "definitions CustomResourceDefinition acmes.example.com",
+                "CRDs CustomResourceDefinition acmes.example.com",
                 "namespaces Namespace acme-system",
                 "namespaces Namespace capi-webhook-system",
                 ENTRY,

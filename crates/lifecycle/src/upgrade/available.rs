@@ -13,7 +13,7 @@ const MOST_FAILURES: usize = 10;
 
 /// What the repository of a provider has for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outlook {
+pub struct AvailableVersions {
     /// The contract that the installed version speaks, if anything says so.
     pub contract: Option<String>,
     /// The contracts of the installed version's series and of later ones, released or not.
@@ -24,7 +24,7 @@ pub struct Outlook {
     pub passed_over: Vec<(String, String)>,
 }
 
-impl Outlook {
+impl AvailableVersions {
     /// The newest release that speaks one of these contracts.
     pub fn next(&self, contracts: &[&str]) -> Option<&Version> {
         contracts.iter().filter_map(|it| self.newest.get(*it)).max()
@@ -33,18 +33,18 @@ impl Outlook {
 
 /// A provider, and what there is to upgrade it to or why that cannot be told.
 #[derive(Debug)]
-pub struct Prospect {
+pub struct Candidate {
     /// The provider as it is installed.
     pub provider: Installed,
     /// What there is.
-    pub outlook: Result<Outlook, Box<ReleaseError>>,
+    pub available: Result<AvailableVersions, Box<ReleaseError>>,
 }
 
 /// Asks the repositories of all these providers at the same time.
-pub(super) async fn look(releases: &Releases<'_>, providers: &[Installed]) -> Vec<Prospect> {
+pub(super) async fn look(releases: &Releases<'_>, providers: &[Installed]) -> Vec<Candidate> {
     let each = providers.iter().map(|provider| async move {
-        let outlook = outlook_of(releases, provider).await.map_err(Box::new);
-        Prospect { provider: provider.clone(), outlook }
+        let available = available_to(releases, provider).await.map_err(Box::new);
+        Candidate { provider: provider.clone(), available }
     });
     join_all(each).await
 }
@@ -58,7 +58,10 @@ pub(super) async fn contract_of(
     Ok(repository.metadata(&provider.version).await?.contract_of(&provider.version)?.to_owned())
 }
 
-async fn outlook_of(releases: &Releases<'_>, provider: &Installed) -> Result<Outlook, ReleaseError> {
+async fn available_to(
+    releases: &Releases<'_>,
+    provider: &Installed,
+) -> Result<AvailableVersions, ReleaseError> {
     let installed =
         Version::parse(&provider.version).map_err(|error| ReleaseError::Metadata(error.into()))?;
     let (_, repository) = releases.repository(provider.kind, &provider.name)?;
@@ -69,10 +72,10 @@ async fn outlook_of(releases: &Releases<'_>, provider: &Installed) -> Result<Out
         survey.tell(&version, metadata);
     }
     let own = if survey.tells_contract() { None } else { read(&repository, &installed).await?.ok() };
-    let mut outlook = survey.finish(own.as_ref());
+    let mut available = survey.finish(own.as_ref());
     let odd = odd.into_iter().map(|it| (it.version, it.reason));
-    outlook.passed_over.extend(odd);
-    Ok(outlook)
+    available.passed_over.extend(odd);
+    Ok(available)
 }
 
 /// The metadata of a release, or why that release is no use. A repository that cannot be asked is another matter.
@@ -149,7 +152,7 @@ impl<'a> Survey<'a> {
     }
 
     /// What was found; the installed release's own metadata help where the newest say nothing about it.
-    fn finish(self, own: Option<&Metadata>) -> Outlook {
+    fn finish(self, own: Option<&Metadata>) -> AvailableVersions {
         let known = self.guide.iter().chain(own);
         let contract =
             known.clone().find_map(|it| it.series_of(self.installed)).map(|it| it.contract.clone());
@@ -160,7 +163,7 @@ impl<'a> Survey<'a> {
         };
         let mut contracts: BTreeSet<String> = series.filter(is_later).map(|it| it.contract.clone()).collect();
         contracts.extend(contract.iter().chain(self.newest.keys()).cloned());
-        Outlook { contract, contracts, newest: self.newest, passed_over: self.passed_over }
+        AvailableVersions { contract, contracts, newest: self.newest, passed_over: self.passed_over }
     }
 }
 
@@ -185,8 +188,11 @@ pub(super) mod tests {
         Ok(Metadata { series: series.collect(), origin: "metadata.yaml".to_owned() })
     }
 
-    /// The outlook over releases and their metadata, and how many of them were read for it.
-    pub(in super::super) fn outlook(installed: &str, releases: &[(&str, &str)]) -> (Outlook, usize) {
+    /// The available over releases and their metadata, and how many of them were read for it.
+    pub(in super::super) fn available(
+        installed: &str,
+        releases: &[(&str, &str)],
+    ) -> (AvailableVersions, usize) {
         let installed = Version::parse(installed).unwrap();
         let versions: Vec<_> = releases.iter().map(|it| Version::parse(it.0).unwrap()).collect();
         let of = |version: &Version| {
@@ -260,11 +266,11 @@ pub(super) mod tests {
             ),
         ];
         for (installed, releases, newest, passed_over, count) in cases {
-            let (outlook, read) = outlook(installed, releases);
+            let (available, read) = available(installed, releases);
             let found: Vec<_> =
-                outlook.newest.iter().map(|(it, version)| (it.as_str(), version.as_str())).collect();
+                available.newest.iter().map(|(it, version)| (it.as_str(), version.as_str())).collect();
             assert_eq!(found, *newest, "{releases:?}");
-            let passed: Vec<_> = outlook.passed_over.iter().map(|it| it.0.as_str()).collect();
+            let passed: Vec<_> = available.passed_over.iter().map(|it| it.0.as_str()).collect();
             assert_eq!(passed, *passed_over, "{releases:?}");
             assert_eq!(read, *count, "{releases:?}");
         }
@@ -272,10 +278,10 @@ pub(super) mod tests {
 
     #[test]
     fn the_contract_of_what_is_installed_is_found_in_its_own_release_if_nowhere_else() {
-        let (found, _) = outlook("v1.0.0", &[("v1.0.0", "1.0=v1beta1"), ("v1.2.0", "1.2=v1beta2")]);
+        let (found, _) = available("v1.0.0", &[("v1.0.0", "1.0=v1beta1"), ("v1.2.0", "1.2=v1beta2")]);
         assert_eq!(found.contract.as_deref(), Some("v1beta1"));
         assert_eq!(found.contracts, ["v1beta1", "v1beta2"].map(str::to_owned).into());
-        let (found, _) = outlook("v1.0.0", &[("v1.2.0", "1.2=v1beta2")]);
+        let (found, _) = available("v1.0.0", &[("v1.2.0", "1.2=v1beta2")]);
         assert_eq!(found.contract, None);
     }
 
@@ -283,7 +289,7 @@ pub(super) mod tests {
     fn a_repository_of_useless_releases_is_given_up() {
         let names: Vec<_> = (1..40).map(|it| format!("v1.{it}.0")).collect();
         let releases: Vec<_> = names.iter().map(|it| (it.as_str(), "")).collect();
-        let (outlook, read) = outlook("v1.0.0", &releases);
-        assert_eq!((outlook.passed_over.len(), read), (MOST_FAILURES, MOST_FAILURES));
+        let (available, read) = available("v1.0.0", &releases);
+        assert_eq!((available.passed_over.len(), read), (MOST_FAILURES, MOST_FAILURES));
     }
 }
