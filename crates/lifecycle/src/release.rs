@@ -1,27 +1,29 @@
 //! A release of a provider, from its repository to objects that can be applied.
 
 use capstan_api::{contract::ContractVersion, provider::ProviderType};
+use capstan_management::inventory::Installed;
 use capstan_manifest::{
     components::{self, Components, ComponentsError, Options},
     text::{self, TextError},
     yaml::Document,
 };
 use capstan_repository::{
-    Chosen, Config, ConfigError, File, Metadata, MetadataError, Provider, Repository, RepositoryError,
-    Skipped, remote::Http,
+    Chosen, ConfigError, File, Metadata, MetadataError, Provider, RepositoryError, Skipped,
+};
+use futures::future::BoxFuture;
+
+use crate::{
+    catalog::{Catalog, Source},
+    goal::VersionGoal,
 };
 
-use capstan_management::inventory::Installed;
-
-/// Where releases come from.
+/// Fetches and renders releases.
 #[derive(Clone, Copy)]
 pub struct Releases<'a> {
-    /// The providers, variables and images.
-    pub config: &'a Config,
-    /// The way to the network.
-    pub http: &'a Http,
-    /// Is told of what is odd on the way.
-    pub tell: &'a (dyn Fn(Oddity<'_>) + Sync),
+    /// Where they come from.
+    pub catalog: &'a dyn Catalog,
+    /// Receives what is unusual about them.
+    pub report: &'a (dyn Fn(ReleaseNotice<'_>) + Sync),
 }
 
 impl std::fmt::Debug for Releases<'_> {
@@ -30,9 +32,9 @@ impl std::fmt::Debug for Releases<'_> {
     }
 }
 
-/// What a user should know of, but which stops nothing.
+/// Something unusual about a release that stops nothing.
 #[derive(Clone, Copy, Debug)]
-pub enum Oddity<'a> {
+pub enum ReleaseNotice<'a> {
     /// A version was passed over.
     Skipped {
         /// The provider's label.
@@ -44,27 +46,34 @@ pub enum Oddity<'a> {
     Overridden(&'a File),
 }
 
-/// What is asked for.
-#[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
-    /// The part that the provider plays.
-    pub kind: ProviderType,
-    /// Its name.
-    pub name: &'a str,
-    /// Its version; the latest if there is none.
-    pub version: Option<&'a str>,
-    /// Where its components go; where the release says if there is none.
+/// How a release is rendered for its place in a cluster.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Placement<'a> {
+    /// The namespace of its components; without one, the release names it.
     pub target_namespace: Option<&'a str>,
-    /// The only namespace that it looks at; all if there is none.
+    /// The only namespace that its manager watches; without one, all.
     pub watching_namespace: Option<&'a str>,
     /// Whether ClusterRoles and ClusterRoleBindings get the target namespace as a prefix.
     pub rbac_prefix: bool,
 }
 
-/// A release that is fetched and read, and can be rendered.
+/// A release whose components are fetched but not read.
 #[derive(Debug)]
-pub struct Fetched {
-    provider: Provider,
+pub struct Fetched<'a> {
+    /// Where it came from.
+    pub source: Source<'a>,
+    /// Its version.
+    pub version: String,
+    /// The contract that it speaks.
+    pub contract: ContractVersion,
+    /// Its components.
+    pub file: File,
+}
+
+/// A release whose components are read and can be rendered.
+#[derive(Debug)]
+pub struct Parsed<'a> {
+    source: Source<'a>,
     version: String,
     contract: ContractVersion,
     documents: Vec<Document>,
@@ -97,6 +106,7 @@ impl Prepared {
             kind: self.provider.kind,
             version: self.version.clone(),
             watched_namespace: self.watching_namespace.clone(),
+            upgrading_to: None,
         }
     }
 }
@@ -104,6 +114,17 @@ impl Prepared {
 /// A release cannot be had or used.
 #[derive(Debug, thiserror::Error)]
 pub enum ReleaseError {
+    /// The catalog cannot tell where the provider's releases are.
+    #[error(transparent)]
+    Catalog(Box<dyn std::error::Error + Send + Sync>),
+    /// The rendered objects cannot be customized.
+    #[error("cannot customize {origin}: {reason}")]
+    Alter {
+        /// Where the components were read from.
+        origin: String,
+        /// What is wrong.
+        reason: String,
+    },
     /// The configuration is wrong, or does not know the provider.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -131,65 +152,115 @@ pub enum ReleaseError {
     },
 }
 
-impl Releases<'_> {
-    /// The repository of a provider.
-    pub fn repository(&self, kind: ProviderType, name: &str) -> Result<(Provider, Repository), ReleaseError> {
-        let provider = self.config.provider(kind, name)?;
-        let repository = Repository::open(&provider, self.config, self.http)?;
-        Ok((provider, repository))
+impl<'a> Releases<'a> {
+    /// The source of a provider.
+    pub fn source(&self, kind: ProviderType, name: &str) -> BoxFuture<'a, Result<Source<'a>, ReleaseError>> {
+        self.catalog.source(kind, name)
     }
 
     /// Finds a release, fetches it and renders its components.
-    pub async fn prepare(&self, wanted: &Wanted<'_>) -> Result<Prepared, ReleaseError> {
-        let fetched = self.fetch(wanted.kind, wanted.name, wanted.version).await?;
-        self.render(fetched, wanted)
+    pub async fn prepare(
+        &self,
+        kind: ProviderType,
+        name: &str,
+        version: &VersionGoal,
+        placement: &Placement<'_>,
+    ) -> Result<Prepared, ReleaseError> {
+        self.parse(kind, name, version).await?.render(placement)
     }
 
-    /// Finds a release, the latest if no version is asked for, fetches it and reads its components.
+    /// Finds a release and fetches its components.
     pub async fn fetch(
         &self,
         kind: ProviderType,
         name: &str,
-        version: Option<&str>,
-    ) -> Result<Fetched, ReleaseError> {
-        let (provider, repository) = self.repository(kind, name)?;
-        let Chosen { version, skipped } = repository.version(version).await?;
-        for skipped in &skipped {
-            (self.tell)(Oddity::Skipped { label: repository.label(), skipped });
-        }
-        let metadata: Metadata = repository.metadata(&version).await?;
+        version: &VersionGoal,
+    ) -> Result<Fetched<'a>, ReleaseError> {
+        let source = self.source(kind, name).await?;
+        let version = self.version(&source, version).await?;
+        let metadata: Metadata = source.repository.metadata(&version).await?;
         let contract = metadata.usable_contract_of(&version)?;
-        let file = repository.components(&version).await?;
+        let file = source.repository.components(&version).await?;
         if file.is_override {
-            (self.tell)(Oddity::Overridden(&file));
+            (self.report)(ReleaseNotice::Overridden(&file));
         }
-        let File { text, origin, .. } = file;
-        let unreadable = |source| ReleaseError::Text { origin: origin.clone(), source: Box::new(source) };
-        let text = {
-            let lookup = |name: &str| self.config.variable(name);
-            text::render(text.into(), Some(&lookup)).map_err(unreadable)?.into_owned()
-        };
-        let documents = aside(move || text::read(&text)).await.map_err(unreadable)?;
-        Ok(Fetched { provider, version, contract, documents, origin })
+        Ok(Fetched { source, version, contract, file })
     }
 
-    /// Renders the components of a release.
-    pub fn render(&self, fetched: Fetched, wanted: &Wanted<'_>) -> Result<Prepared, ReleaseError> {
-        let Fetched { provider, version, contract, documents, origin } = fetched;
-        let options = Options {
-            label: &provider.label(),
-            target_namespace: wanted.target_namespace,
-            watching_namespace: wanted.watching_namespace,
-            rbac_prefix: wanted.rbac_prefix,
-            images: &self.config.images()?,
-        };
-        let values = documents.into_iter().map(|it| it.value).collect();
-        let components = components::render(values, &options).map_err(|source| ReleaseError::Components {
-            origin: origin.clone(),
+    /// Finds a release, fetches it, replaces its variables and reads its components.
+    pub async fn parse(
+        &self,
+        kind: ProviderType,
+        name: &str,
+        version: &VersionGoal,
+    ) -> Result<Parsed<'a>, ReleaseError> {
+        self.fetch(kind, name, version).await?.parse().await
+    }
+
+    /// The version that is wanted. Releases that cannot be used are reported.
+    pub async fn version(&self, source: &Source<'_>, wanted: &VersionGoal) -> Result<String, ReleaseError> {
+        let Chosen { version, skipped } = source.repository.version(wanted.exact()).await?;
+        for skipped in &skipped {
+            (self.report)(ReleaseNotice::Skipped { label: source.repository.label(), skipped });
+        }
+        Ok(version)
+    }
+}
+
+impl<'a> Fetched<'a> {
+    /// Replaces the variables and reads the components.
+    pub async fn parse(self) -> Result<Parsed<'a>, ReleaseError> {
+        let Self { source, version, contract, file: File { text, origin, .. } } = self;
+        let unreadable = |source| ReleaseError::Text { origin: origin.clone(), source: Box::new(source) };
+        let text = text::render(text.into(), Some(&|name: &str| (source.variables)(name)))
+            .map_err(unreadable)?
+            .into_owned();
+        let documents = aside(move || text::read(&text)).await.map_err(unreadable)?;
+        Ok(Parsed { source, version, contract, documents, origin })
+    }
+
+    /// Reads the components and leaves their variables as they are.
+    pub fn parse_raw(&self) -> Result<Vec<Document>, ReleaseError> {
+        text::objects(self.file.text.as_str(), None).map_err(|source| ReleaseError::Text {
+            origin: self.file.origin.clone(),
             source: Box::new(source),
-        })?;
-        let watching_namespace = wanted.watching_namespace.map(str::to_owned);
+        })
+    }
+}
+
+impl Parsed<'_> {
+    /// Renders the components.
+    pub fn render(self, placement: &Placement<'_>) -> Result<Prepared, ReleaseError> {
+        let Self { source, version, contract, documents, origin } = self;
+        let components = render(&source, documents, &origin, placement)?;
+        let watching_namespace = placement.watching_namespace.map(str::to_owned);
+        let provider = source.provider;
         Ok(Prepared { provider, version, contract, components, watching_namespace, origin })
+    }
+}
+
+/// Renders documents as the components of a provider.
+pub fn render(
+    source: &Source<'_>,
+    documents: Vec<Document>,
+    origin: &str,
+    placement: &Placement<'_>,
+) -> Result<Components, ReleaseError> {
+    let options = Options {
+        label: &source.provider.label(),
+        target_namespace: placement.target_namespace,
+        watching_namespace: placement.watching_namespace,
+        rbac_prefix: placement.rbac_prefix,
+        images: &source.images,
+    };
+    let values = documents.into_iter().map(|it| it.value).collect();
+    let components = components::render(values, &options)
+        .map_err(|source| ReleaseError::Components { origin: origin.to_owned(), source: Box::new(source) })?;
+    match &source.alter {
+        None => Ok(components),
+        Some(alter) => components
+            .alter(|objects| alter(objects))
+            .map_err(|reason| ReleaseError::Alter { origin: origin.to_owned(), reason }),
     }
 }
 

@@ -4,12 +4,7 @@ use capstan_api::{
     names::{CLUSTERCTL_GROUP, INVENTORY, label},
     provider::ProviderType,
 };
-use kube::{
-    Api,
-    api::{DeleteParams, DynamicObject},
-    core::GroupVersionKind,
-    discovery::ApiResource,
-};
+use kube::{api::DynamicObject, core::GroupVersionKind, discovery::ApiResource};
 use serde_json::{Value, json};
 
 use crate::{Kind, ManagementCluster, ServerError, apply};
@@ -17,6 +12,9 @@ use crate::{Kind, ManagementCluster, ServerError, apply};
 /// The version of the kind.
 pub const VERSION: &str = "v1alpha3";
 const KIND: &str = "Provider";
+/// The annotation on the entry of a provider while it is being upgraded: a run after one that was killed finds it,
+/// whatever became of the provider's own objects.
+const UPGRADING_TO: &str = "capstan.dev/upgrading-to";
 /// The name of the kind's CRD.
 const CRD: &str = "providers.clusterctl.cluster.x-k8s.io";
 
@@ -33,6 +31,8 @@ pub struct Installed {
     pub version: String,
     /// The only namespace that it looks at; all if there is none.
     pub watched_namespace: Option<String>,
+    /// The version of an upgrade that began and did not finish: its controllers may be stopped.
+    pub upgrading_to: Option<String>,
 }
 
 impl Installed {
@@ -60,18 +60,22 @@ impl Inventory {
             ..error
         })?;
         for object in entries {
-            let namespace = object.metadata.namespace.clone().unwrap_or_default();
-            if let Some(it) = installed(&namespace, &object.data) {
+            if let Some(it) = installed(&object) {
                 inventory.providers.push(it);
             } else {
-                let name = object.metadata.name.unwrap_or_default();
-                inventory.strange.push(format!("{namespace}/{name}"));
+                let namespace = object.metadata.namespace.unwrap_or_default();
+                inventory.strange.push(format!("{namespace}/{}", object.metadata.name.unwrap_or_default()));
             }
         }
         inventory
             .providers
             .sort_by(|a, b| (a.kind, &a.name, &a.namespace).cmp(&(b.kind, &b.name, &b.namespace)));
         Ok(inventory)
+    }
+
+    /// The providers whose upgrade began and did not finish, with the version that they were to get.
+    pub fn unfinished(&self) -> impl Iterator<Item = (&Installed, &str)> {
+        self.providers.iter().filter_map(|it| Some((it, it.upgrading_to.as_deref()?)))
     }
 
     /// The core provider.
@@ -87,12 +91,7 @@ impl Inventory {
 
 /// Writes an entry, over an older one of the same instance.
 pub async fn record(cluster: &ManagementCluster, provider: &Installed) -> Result<(), ServerError> {
-    write(cluster, &entry(provider)).await
-}
-
-/// Writes an entry with what else is to be said in it.
-pub async fn write(cluster: &ManagementCluster, entry: &Value) -> Result<(), ServerError> {
-    apply::put(cluster, &kind(), entry, &|_| {}).await
+    apply::put(cluster, &kind(), &entry(provider), &|_| {}).await
 }
 
 /// The object of an entry.
@@ -117,17 +116,10 @@ pub fn entry(provider: &Installed) -> Value {
     if let Some(namespace) = &provider.watched_namespace {
         entry["watchedNamespace"] = json!(namespace);
     }
-    entry
-}
-
-/// Takes an entry out; nothing happens if it is gone already.
-pub async fn forget(cluster: &ManagementCluster, provider: &Installed) -> Result<(), ServerError> {
-    let label = provider.label();
-    match entries(cluster, &provider.namespace).delete(&label, &DeleteParams::default()).await {
-        Ok(_) => Ok(()),
-        Err(error) if crate::error::is_not_found(&error) => Ok(()),
-        Err(error) => Err(cluster.failed(format!("take provider {label} out of the inventory"), error)),
+    if let Some(version) = &provider.upgrading_to {
+        entry["metadata"]["annotations"] = json!({UPGRADING_TO: version});
     }
+    entry
 }
 
 /// The CRD of the inventory's kind, where it is missing.
@@ -191,18 +183,15 @@ pub fn kind() -> Kind {
     Kind { resource: ApiResource::from_gvk(&gvk), is_namespaced: true, is_managed: true, is_preferred: true }
 }
 
-fn entries(cluster: &ManagementCluster, namespace: &str) -> Api<DynamicObject> {
-    cluster.objects(&kind(), Some(namespace))
-}
-
 /// The provider that an entry stands for.
-pub fn installed(namespace: &str, entry: &Value) -> Option<Installed> {
-    let text = |field: &str| entry[field].as_str().map(str::to_owned);
+fn installed(entry: &DynamicObject) -> Option<Installed> {
+    let text = |field: &str| entry.data[field].as_str().map(str::to_owned);
     Some(Installed {
-        namespace: namespace.to_owned(),
+        namespace: entry.metadata.namespace.clone().unwrap_or_default(),
         name: text("providerName")?,
-        kind: ProviderType::from_name(entry["type"].as_str()?)?,
+        kind: ProviderType::from_name(entry.data["type"].as_str()?)?,
         version: text("version")?,
         watched_namespace: text("watchedNamespace").filter(|it| !it.is_empty()),
+        upgrading_to: entry.metadata.annotations.as_ref().and_then(|it| it.get(UPGRADING_TO)).cloned(),
     })
 }

@@ -58,6 +58,7 @@ impl Release {
             kind,
             version: self.version.to_owned(),
             watched_namespace: None,
+            upgrading_to: None,
         }
     }
 }

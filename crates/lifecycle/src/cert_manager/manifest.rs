@@ -7,11 +7,14 @@ use capstan_manifest::{
     objects::{ObjectError, ObjectId, Problem},
     yaml,
 };
-use capstan_repository::{CertManager, File, Repository};
+use capstan_repository::{CertManager, File};
 use serde_json::{Map, Value};
 
 use super::VERSION_ANNOTATION;
-use crate::release::{ReleaseError, Releases, aside};
+use crate::{
+    catalog::CertManagerSource,
+    release::{ReleaseError, aside},
+};
 
 /// A version of cert-manager, ready to be applied.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,15 +26,14 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// Fetches the version that the configuration names. Its text has no variables, whatever it looks like.
-    pub async fn fetch(releases: &Releases<'_>, wanted: &CertManager) -> Result<Self, ReleaseError> {
-        let repository = Repository::open_cert_manager(wanted, releases.config, releases.http)?;
-        let File { text, origin, .. } = repository.components(&wanted.version).await?;
+    /// Fetches a version. Its text has no variables, whatever it looks like.
+    pub async fn fetch(source: &CertManagerSource) -> Result<Self, ReleaseError> {
+        let File { text, origin, .. } = source.repository.components(&source.version).await?;
         let documents = aside(move || yaml::read(&text))
             .await
             .map_err(|error| ReleaseError::Text { origin: origin.clone(), source: Box::new(error.into()) })?;
         let objects: Vec<Value> = documents.into_iter().map(|it| it.value).collect();
-        Self::new(&wanted.version, objects, &releases.config.images()?)
+        Self::new(&source.version, objects, &source.images)
             .map_err(|source| ReleaseError::Components { origin, source: Box::new(source) })
     }
 
@@ -50,7 +52,7 @@ impl Manifest {
 }
 
 /// The images of a workload's containers and init containers.
-pub(super) fn images(object: &Value) -> impl Iterator<Item = &str> {
+pub(crate) fn images(object: &Value) -> impl Iterator<Item = &str> {
     let pod = object.pointer("/spec/template/spec");
     let lists = ["containers", "initContainers"].map(|field| pod.and_then(|it| it.get(field)?.as_array()));
     lists.into_iter().flatten().flatten().filter_map(|it| it["image"].as_str())

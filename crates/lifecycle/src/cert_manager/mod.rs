@@ -10,16 +10,18 @@ mod upgrade;
 use std::{collections::BTreeSet, time::Duration};
 
 use capstan_api::names::{CERT_MANAGER, label};
-use capstan_repository::CertManager;
 use kube::{core::GroupVersionKind, discovery::ApiResource};
 
 pub use manifest::Manifest;
-pub use plan::{Plan, plan};
+pub use plan::{CertManagerState, plan};
 pub(crate) use plan::{images_in_use, plan_among};
 pub(crate) use upgrade::leftovers;
 pub use upgrade::upgrade;
 
-use crate::release::{ReleaseError, Releases};
+use crate::{
+    catalog::{CertManagerPolicy, CertManagerSource},
+    release::ReleaseError,
+};
 use capstan_management::{
     Kind, ManagementCluster, ObjectRef, ServerError,
     apply::{self, ApplyError},
@@ -33,9 +35,9 @@ pub const VERSION_ANNOTATION: &str = "cert-manager.clusterctl.cluster.x-k8s.io/v
 /// The CRD that tells who installed it.
 const CRD: &str = "certificates.cert-manager.io";
 
-/// What is told on the way.
+/// The progress of an upgrade of cert-manager.
 #[derive(Clone, Debug)]
-pub enum Event<'a> {
+pub enum CertManagerEvent<'a> {
     /// Its objects are applied.
     Apply(apply::ApplyEvent<'a>),
     /// It does not answer yet.
@@ -45,8 +47,8 @@ pub enum Event<'a> {
     },
 }
 
-/// Who is told.
-pub type Tell<'a> = &'a (dyn Fn(Event<'_>) + Sync);
+/// Receives the progress of an upgrade of cert-manager.
+pub type CertManagerReporter<'a> = &'a (dyn Fn(CertManagerEvent<'_>) + Sync);
 
 /// Whether it is there, and who looks after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -158,23 +160,24 @@ async fn presence(cluster: &ManagementCluster) -> Result<Presence, ServerError> 
     })
 }
 
-/// What is to be done; `is_needed` says whether providers are waiting to be installed.
+/// What is to be done; `is_needed` says whether something to be installed depends on it.
 pub async fn decide(
     cluster: &ManagementCluster,
-    releases: &Releases<'_>,
-    config: &CertManager,
+    policy: &CertManagerPolicy,
     is_needed: bool,
 ) -> Result<Result<Action, ReleaseError>, ServerError> {
+    let source = match policy {
+        CertManagerPolicy::LeaveAlone { .. } if !is_needed => return Ok(Ok(Action::Nothing)),
+        CertManagerPolicy::LeaveAlone { .. } => return Ok(Ok(Action::Await(detect(cluster).await?))),
+        CertManagerPolicy::Manage(source) => source,
+    };
     let found = detect(cluster).await?;
-    if config.externally_provisioned {
-        return Ok(Ok(if is_needed { Action::Await(found) } else { Action::Nothing }));
-    }
     match &found.presence {
-        Presence::Absent => Ok(install(releases, config, false).await),
+        Presence::Absent => Ok(install(source, false).await),
         Presence::Managed { .. } | Presence::External if !is_needed => Ok(Ok(Action::Nothing)),
         // A newer or older one that works is for an upgrade to change.
-        Presence::Managed { version } if version.as_ref() == Some(&config.version) => {
-            let manifest = match Manifest::fetch(releases, config).await {
+        Presence::Managed { version } if version.as_ref() == Some(&source.version) => {
+            let manifest = match Manifest::fetch(source).await {
                 Ok(manifest) => manifest,
                 Err(error) => return Ok(Err(error)),
             };
@@ -182,18 +185,20 @@ pub async fn decide(
             Ok(Ok(if is_whole { Action::Await(found) } else { Action::Install { manifest, is_begun: true } }))
         }
         Presence::Managed { .. } if cluster.kinds().await?.find("cert-manager.io/v1", "Issuer").is_none() => {
-            Ok(install(releases, config, true).await)
+            Ok(install(source, true).await)
         }
         Presence::Managed { .. } | Presence::External => Ok(Ok(Action::Await(found))),
     }
 }
 
-async fn install(
-    releases: &Releases<'_>,
-    config: &CertManager,
-    is_begun: bool,
-) -> Result<Action, ReleaseError> {
-    Ok(Action::Install { manifest: Manifest::fetch(releases, config).await?, is_begun })
+/// Whether an object is one that cert-manager acts on.
+pub(crate) fn needs_it(object: &serde_json::Value) -> bool {
+    let group = object["apiVersion"].as_str().and_then(|it| it.split_once('/')).map(|it| it.0);
+    group == Some(GROUP)
+}
+
+async fn install(source: &CertManagerSource, is_begun: bool) -> Result<Action, ReleaseError> {
+    Ok(Action::Install { manifest: Manifest::fetch(source).await?, is_begun })
 }
 
 /// Whether every object of a manifest is there: who installed it may have been interrupted, and without its webhooks

@@ -18,7 +18,7 @@ const UNMARKED: &str = "v0.11.0";
 
 /// What is to be done about cert-manager.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Plan {
+pub enum CertManagerState {
     /// It is not there.
     Absent,
     /// Somebody else installed it, and looks after it.
@@ -38,7 +38,7 @@ pub enum Plan {
 }
 
 /// Compares what is installed with what is wanted.
-pub async fn plan(cluster: &ManagementCluster, wanted: &Manifest) -> Result<Plan, ServerError> {
+pub async fn plan(cluster: &ManagementCluster, wanted: &Manifest) -> Result<CertManagerState, ServerError> {
     let (found, images, kinds) =
         futures::try_join!(components(cluster), images_in_use(cluster), cluster.kinds())?;
     Ok(plan_with(kinds, wanted, &found, &images))
@@ -50,7 +50,7 @@ pub(crate) async fn plan_among(
     wanted: &Manifest,
     installed: &[Component],
     images: &[String],
-) -> Result<Plan, ServerError> {
+) -> Result<CertManagerState, ServerError> {
     let is_part = |it: &&Component| {
         it.label(label::CLUSTERCTL_CORE) == Some(CERT_MANAGER) && is_part_of_kubernetes(&it.kind)
     };
@@ -58,12 +58,12 @@ pub(crate) async fn plan_among(
     Ok(plan_with(cluster.kinds().await?, wanted, &found, images))
 }
 
-fn plan_with(kinds: &Kinds, wanted: &Manifest, found: &[Component], images: &[String]) -> Plan {
+fn plan_with(kinds: &Kinds, wanted: &Manifest, found: &[Component], images: &[String]) -> CertManagerState {
     if !found.is_empty() {
         return decide(found, images, wanted);
     }
     let is_there = kinds.any_version(GROUP, "Certificate").is_some();
-    if is_there { Plan::External } else { Plan::Absent }
+    if is_there { CertManagerState::External } else { CertManagerState::Absent }
 }
 
 /// What clusterctl or we installed of cert-manager.
@@ -94,25 +94,25 @@ pub(crate) async fn images_in_use(cluster: &ManagementCluster) -> Result<Vec<Str
 }
 
 /// The decision of the plan, over values.
-fn decide(found: &[Component], images_in_use: &[String], wanted: &Manifest) -> Plan {
+fn decide(found: &[Component], images_in_use: &[String], wanted: &Manifest) -> CertManagerState {
     let to = wanted.version.clone();
     let mut installed = to.clone();
     for component in found {
         let Some(version) = version_of(component) else {
-            return Plan::Upgrade { from: UNMARKED.to_owned(), to };
+            return CertManagerState::Upgrade { from: UNMARKED.to_owned(), to };
         };
         version.clone_into(&mut installed);
         match compare(version, &to) {
-            Difference::Older => return Plan::Upgrade { from: installed, to },
+            Difference::Older => return CertManagerState::Upgrade { from: installed, to },
             Difference::Newer => {}
             Difference::None => {
                 if !is_complete(found, wanted) || images_of(wanted) != images_in_use {
-                    return Plan::Upgrade { from: installed, to };
+                    return CertManagerState::Upgrade { from: installed, to };
                 }
             }
         }
     }
-    Plan::UpToDate { version: installed }
+    CertManagerState::UpToDate { version: installed }
 }
 
 fn version_of(component: &Component) -> Option<&str> {
@@ -203,8 +203,9 @@ mod tests {
     fn what_is_older_or_not_as_its_manifest_says_is_upgraded() {
         let objects = vec![object("Namespace", "a"), object("ServiceAccount", "b")];
         let wanted = Manifest { version: "v1.2.0".to_owned(), objects: objects.clone() };
-        let upgrade = |from: &str| Plan::Upgrade { from: from.to_owned(), to: "v1.2.0".to_owned() };
-        let keep = |version: &str| Plan::UpToDate { version: version.to_owned() };
+        let upgrade =
+            |from: &str| CertManagerState::Upgrade { from: from.to_owned(), to: "v1.2.0".to_owned() };
+        let keep = |version: &str| CertManagerState::UpToDate { version: version.to_owned() };
         let both = |version| [component(&objects[0], version), component(&objects[1], version)].to_vec();
         let mixed = [component(&objects[0], Some("v1.2.0")), component(&objects[1], Some("v1.1.0"))].to_vec();
         let extra = [both(Some("v1.2.0")), vec![component(&object("Secret", "c"), Some("v1.2.0"))]].concat();

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::{
-    CertManagerError, Event, Manifest, Tell,
+    CertManagerError, CertManagerEvent, CertManagerReporter, Manifest,
     plan::{Identity, components},
     probe,
 };
@@ -18,13 +18,13 @@ pub async fn upgrade(
     cluster: &ManagementCluster,
     wanted: &Manifest,
     limit: Duration,
-    tell: Tell<'_>,
+    report: CertManagerReporter<'_>,
 ) -> Result<(), CertManagerError> {
     let before = components(cluster).await?;
     adoption::adopt(cluster, &before).await?;
-    apply::apply(cluster, &wanted.objects, &|event| tell(Event::Apply(event))).await?;
+    apply::apply(cluster, &wanted.objects, &|event| report(CertManagerEvent::Apply(event))).await?;
     prune(cluster, &stale(&before, wanted)).await?;
-    probe::wait(cluster, limit, &|reason| tell(Event::Waiting { reason })).await
+    probe::wait(cluster, limit, &|reason| report(CertManagerEvent::Waiting { reason })).await
 }
 
 /// What is installed of it, and goes with the upgrade to a version.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use capstan_api::names::label;
 use kube::core::ObjectMeta;
 
-use super::{DeleteError, Selection};
+use super::{DeleteError, DeleteGoal, Selection};
 use capstan_management::{
     inventory::{Installed, Inventory},
     sweep::Component,
@@ -15,7 +15,20 @@ use capstan_management::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Chosen {
     pub(crate) label: String,
+    /// Its instances that go.
     pub(crate) entries: Vec<Installed>,
+    /// Its instances that stay.
+    pub(crate) others: Vec<Installed>,
+}
+
+impl Chosen {
+    /// Whether an instance that stays looks after the objects of a namespace.
+    pub(crate) fn is_covered(&self, namespace: Option<&str>) -> bool {
+        self.others.iter().any(|it| {
+            let watched = it.watched_namespace.as_deref();
+            watched.is_none() || watched == namespace
+        })
+    }
 }
 
 /// Refuses what the inventory alone shows to be wrong.
@@ -24,7 +37,8 @@ pub(crate) fn check(inventory: &Inventory, selection: &Selection) -> Result<(), 
         return Ok(());
     };
     for asked in asked {
-        let instances: Vec<&Installed> = inventory.instances(asked.kind, &asked.name).collect();
+        let instances: Vec<&Installed> =
+            inventory.instances(asked.kind, &asked.name).filter(|it| is_in(asked, it)).collect();
         match (instances.as_slice(), &asked.version) {
             ([installed], Some(version)) if installed.version != *version => {
                 return Err(DeleteError::OtherVersion {
@@ -33,8 +47,10 @@ pub(crate) fn check(inventory: &Inventory, selection: &Selection) -> Result<(), 
                     installed: installed.version.clone(),
                 });
             }
-            // Nobody knows the version of what an installation left that was cut off.
-            ([], Some(_)) => return Err(not_installed(inventory, asked.label())),
+            // The version and the namespace of what a cut-off installation left are unknown.
+            ([], _) if asked.version.is_some() || asked.namespace.is_some() => {
+                return Err(not_installed(inventory, asked.label()));
+            }
             ([] | [_], _) => {}
             (several, _) => {
                 return Err(DeleteError::SeveralInstances {
@@ -47,12 +63,17 @@ pub(crate) fn check(inventory: &Inventory, selection: &Selection) -> Result<(), 
     Ok(())
 }
 
+/// Whether an instance is in the namespace that is named, if one is.
+fn is_in(goal: &DeleteGoal, instance: &Installed) -> bool {
+    goal.namespace.as_ref().is_none_or(|it| *it == instance.namespace)
+}
+
 /// What has to be looked for.
 pub(crate) fn selector(selection: &Selection) -> String {
     match selection {
         Selection::All => format!("{}=,{}", label::CLUSTERCTL, label::PROVIDER),
         Selection::Named(asked) => {
-            let labels: BTreeSet<String> = asked.iter().map(super::Asked::label).collect();
+            let labels: BTreeSet<String> = asked.iter().map(DeleteGoal::label).collect();
             let labels = labels.into_iter().collect::<Vec<_>>().join(",");
             format!("{}=,{} in ({labels})", label::CLUSTERCTL, label::PROVIDER)
         }
@@ -88,19 +109,23 @@ pub(crate) fn choose(
             let left: Vec<String> = left.filter(|it| !installed.contains(it)).collect();
             [installed, left].concat()
         }
-        Selection::Named(asked) => asked.iter().map(super::Asked::label).collect(),
+        Selection::Named(asked) => asked.iter().map(DeleteGoal::label).collect(),
     };
     let mut chosen: Vec<Chosen> = Vec::new();
     for label in labels {
         if chosen.iter().any(|it| it.label == label) {
             continue;
         }
-        let entries: Vec<Installed> =
-            inventory.providers.iter().filter(|it| it.label() == label).cloned().collect();
+        let is_meant = |it: &Installed| match selection {
+            Selection::All => true,
+            Selection::Named(goals) => goals.iter().any(|goal| goal.label() == label && is_in(goal, it)),
+        };
+        let instances = inventory.providers.iter().filter(|it| it.label() == label).cloned();
+        let (entries, others): (Vec<_>, Vec<_>) = instances.partition(is_meant);
         if entries.is_empty() && !present.contains(label.as_str()) {
             return Err(not_installed(inventory, label));
         }
-        chosen.push(Chosen { label, entries });
+        chosen.push(Chosen { label, entries, others });
     }
     Ok(chosen)
 }
@@ -114,7 +139,7 @@ fn not_installed(inventory: &Inventory, label: String) -> DeleteError {
 mod tests {
     use capstan_api::provider::ProviderType;
 
-    use super::{super::Asked, super::removal::tests::component, *};
+    use super::{super::removal::tests::component, *};
 
     fn installed(name: &str, version: &str, namespace: &str) -> Installed {
         Installed {
@@ -123,16 +148,18 @@ mod tests {
             kind: ProviderType::Infrastructure,
             version: version.to_owned(),
             watched_namespace: None,
+            upgrading_to: None,
         }
     }
 
     fn named(names: &[(&str, Option<&str>)]) -> Selection {
-        let asked = names.iter().map(|(name, version)| Asked {
+        let goals = names.iter().map(|(name, version)| DeleteGoal {
             kind: ProviderType::Infrastructure,
             name: (*name).to_owned(),
             version: version.map(str::to_owned),
+            namespace: None,
         });
-        Selection::Named(asked.collect())
+        Selection::Named(goals.collect())
     }
 
     fn inventory() -> Inventory {
@@ -188,12 +215,23 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_what_there_is() {
-        let hint = |inventory: &Inventory| {
-            choose(inventory, &named(&[("nobody", None)]), &[]).unwrap_err().hint().unwrap()
+    fn one_of_several_instances_goes_by_its_namespace() {
+        let named_in = |namespace: &str| {
+            let Selection::Named(mut goals) = named(&[("twice", None)]) else { unreachable!() };
+            goals[0].namespace = Some(namespace.to_owned());
+            Selection::Named(goals)
         };
-        assert!(hint(&inventory()).contains("infrastructure-acme v1.0.0"));
-        assert!(hint(&Inventory::default()).contains("no provider is installed"));
+        let inventory = inventory();
+        assert!(check(&inventory, &named_in("a")).is_ok());
+        let chosen = choose(&inventory, &named_in("a"), &[]).unwrap();
+        let namespaces = |entries: &[Installed]| -> Vec<String> {
+            entries.iter().map(|it| it.namespace.clone()).collect()
+        };
+        assert_eq!(namespaces(&chosen[0].entries), ["a"]);
+        assert_eq!(namespaces(&chosen[0].others), ["b"]);
+        assert!(chosen[0].is_covered(Some("anywhere")), "the other instance watches all namespaces");
+        let refused = check(&inventory, &named_in("c")).unwrap_err().to_string();
+        assert!(refused.contains("infrastructure-twice is not installed"), "{refused}");
     }
 
     #[test]

@@ -18,7 +18,7 @@ const GONE_LIMIT: Duration = Duration::from_mins(1);
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 const LONGEST_DELAY: Duration = Duration::from_secs(3);
 
-/// What is told on the way.
+/// The progress of a deletion.
 #[derive(Clone, Debug)]
 pub enum DeleteEvent<'a> {
     /// A stage begins.
@@ -39,13 +39,13 @@ pub enum DeleteEvent<'a> {
     },
 }
 
-/// Who is told.
+/// Receives the progress of a deletion.
 pub type DeleteReporter<'a> = &'a (dyn Fn(DeleteEvent<'_>) + Sync);
 
 pub(crate) async fn execute(
     cluster: &ManagementCluster,
     plan: &DeletePlan,
-    tell: DeleteReporter<'_>,
+    report: DeleteReporter<'_>,
 ) -> Result<(), DeleteError> {
     let removals: Vec<&Removal> =
         plan.targets.iter().flat_map(|it| &it.removals).filter(|it| !it.goes_with_namespace).collect();
@@ -63,8 +63,8 @@ pub(crate) async fn execute(
                 return Err(DeleteError::MadeMeanwhile { usages });
             }
         }
-        tell(DeleteEvent::Stage { stage, count: members.len() });
-        let requests = members.iter().map(|component| delete_one(cluster, component, tell));
+        report(DeleteEvent::Stage { stage, count: members.len() });
+        let requests = members.iter().map(|component| delete_one(cluster, component, report));
         stream::iter(requests).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
         if stage == Stage::Crds {
             // All are on their way out before any is waited for.
@@ -78,7 +78,7 @@ pub(crate) async fn execute(
 async fn delete_one(
     cluster: &ManagementCluster,
     component: &Component,
-    tell: DeleteReporter<'_>,
+    report: DeleteReporter<'_>,
 ) -> Result<(), DeleteError> {
     let id = &component.id;
     let start = Instant::now();
@@ -89,11 +89,11 @@ async fn delete_one(
         if !is_transient {
             return Err(error.into());
         }
-        tell(DeleteEvent::Retrying { object: id, reason: error.to_string() });
+        report(DeleteEvent::Retrying { object: id, reason: error.to_string() });
         sleep(delay).await;
         delay = (delay * 2).min(LONGEST_DELAY);
     }
-    tell(DeleteEvent::Deleted(id));
+    report(DeleteEvent::Deleted(id));
     Ok(())
 }
 

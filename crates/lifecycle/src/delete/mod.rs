@@ -10,6 +10,11 @@ mod search;
 mod usage;
 
 use capstan_api::provider::ProviderType;
+use capstan_management::{
+    ManagementCluster, ObjectRef, ServerError,
+    inventory::{Installed, Inventory},
+    sweep::Component,
+};
 
 use self::search::Survey;
 pub use self::{
@@ -17,10 +22,9 @@ pub use self::{
     removal::{Kept, Removal, Stage, WhyKept},
     usage::Usage,
 };
-use capstan_management::{
-    ManagementCluster, ObjectRef, ServerError,
-    inventory::{Installed, Inventory},
-    sweep::Component,
+use crate::{
+    check::Problems,
+    diff::{self, Intent, Preview},
 };
 
 /// Which providers are meant.
@@ -29,21 +33,23 @@ pub enum Selection {
     /// All that are installed, and what is left of others.
     All,
     /// Some.
-    Named(Vec<Asked>),
+    Named(Vec<DeleteGoal>),
 }
 
-/// A provider that somebody named.
+/// A provider to delete.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
-    /// The part that it plays.
+pub struct DeleteGoal {
+    /// The provider's type.
     pub kind: ProviderType,
     /// Its name.
     pub name: String,
-    /// The version that is thought to be installed.
+    /// The version that it must have, if one is named.
     pub version: Option<String>,
+    /// The namespace of the instance, if one is named.
+    pub namespace: Option<String>,
 }
 
-impl Asked {
+impl DeleteGoal {
     fn label(&self) -> String {
         self.kind.label(&self.name)
     }
@@ -51,22 +57,22 @@ impl Asked {
 
 /// What goes besides the providers themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct DeleteOptions {
     /// Their namespaces, with all that is in them.
     pub include_namespace: bool,
     /// Their CustomResourceDefinitions, and whatever else instances share.
     pub include_crd: bool,
 }
 
-/// What is to be done.
+/// What a deletion would do. Nothing is deleted before [`DeletePlan::check`] passes it.
 #[derive(Clone, Debug)]
 pub struct DeletePlan {
     /// For each provider.
     pub targets: Vec<DeleteTarget>,
-    /// Who still needs them.
+    /// Objects that the providers still look after.
     pub usages: Vec<Usage>,
     selection: Selection,
-    options: Options,
+    options: DeleteOptions,
 }
 
 /// What is to be done for one provider.
@@ -82,13 +88,6 @@ pub struct DeleteTarget {
     pub kept: Vec<Kept>,
 }
 
-impl DeleteTarget {
-    /// What goes, for a preview.
-    pub fn components(&self) -> Vec<Component> {
-        self.removals.iter().map(|it| it.component.clone()).collect()
-    }
-}
-
 impl DeletePlan {
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
@@ -101,17 +100,85 @@ impl DeletePlan {
         removals.filter(|it| it.stage == Stage::Namespaces).map(|it| it.component.id.name.as_str()).collect()
     }
 
-    /// Why it should not be carried out.
-    pub fn objection(&self, force: bool) -> Option<DeleteError> {
-        // CRDs take their objects with them, which is never meant.
-        let usages: Vec<Usage> = self
-            .usages
-            .iter()
-            .filter(|it| if self.options.include_crd && it.is_of_own_kind { true } else { !force })
-            .cloned()
-            .collect();
-        (!usages.is_empty()).then_some(DeleteError::InUse { usages, include_crd: self.options.include_crd })
+    /// What stands in the way.
+    pub fn problems(&self, policy: DeletePolicy) -> Vec<DeleteProblem> {
+        let include_crd = self.options.include_crd;
+        // CRDs take their objects with them, whatever the policy.
+        let counts = |it: &&Usage| (include_crd && it.is_of_own_kind) || !policy.force;
+        let usages: Vec<Usage> = self.usages.iter().filter(counts).cloned().collect();
+        if usages.is_empty() { Vec::new() } else { vec![DeleteProblem::InUse { usages, include_crd }] }
     }
+
+    /// Refuses a plan with problems that the policy does not ignore.
+    pub fn check(
+        self,
+        cluster: &ManagementCluster,
+        policy: DeletePolicy,
+    ) -> Result<ReadyDelete, Problems<DeleteProblem>> {
+        let problems = self.problems(policy);
+        if problems.is_empty() {
+            Ok(ReadyDelete { cluster: cluster.clone(), plan: self })
+        } else {
+            Err(Problems(problems))
+        }
+    }
+
+    /// What would be deleted. A plan with problems can be shown, too.
+    pub async fn preview(&self, cluster: &ManagementCluster) -> Result<Preview, ServerError> {
+        let removed = |it: &DeleteTarget| it.removals.iter().map(|it| it.component.clone()).collect();
+        let removed: Vec<Vec<Component>> = self.targets.iter().map(removed).collect();
+        let intents: Vec<_> = self
+            .targets
+            .iter()
+            .zip(&removed)
+            .map(|(target, removed)| Intent { provider: &target.label, wanted: &[], removed })
+            .collect();
+        diff::preview(cluster, &intents).await
+    }
+}
+
+/// What a caller puts up with.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DeletePolicy {
+    /// Whether providers may go that still look after objects.
+    pub force: bool,
+}
+
+/// A deletion that passed its check.
+#[derive(Debug)]
+pub struct ReadyDelete {
+    cluster: ManagementCluster,
+    plan: DeletePlan,
+}
+
+impl ReadyDelete {
+    /// The plan.
+    pub fn plan(&self) -> &DeletePlan {
+        &self.plan
+    }
+
+    /// What would be deleted.
+    pub async fn preview(&self) -> Result<Preview, ServerError> {
+        self.plan.preview(&self.cluster).await
+    }
+
+    /// Deletes.
+    pub async fn run(&self, report: DeleteReporter<'_>) -> Result<(), DeleteError> {
+        execute::execute(&self.cluster, &self.plan, report).await
+    }
+}
+
+/// What stands in the way of a deletion.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DeleteProblem {
+    /// The providers still look after objects.
+    #[error("{} that the providers look after; nothing was deleted", still_there(usages))]
+    InUse {
+        /// The objects, by kind.
+        usages: Vec<Usage>,
+        /// Whether CRDs were to go as well.
+        include_crd: bool,
+    },
 }
 
 /// Providers cannot be deleted.
@@ -146,22 +213,14 @@ pub enum DeleteError {
         /// Where.
         namespaces: Vec<String>,
     },
-    /// Somebody still needs the providers: who it is should be told with it.
-    #[error("{} that the providers look after; nothing was deleted", still_there(usages))]
-    InUse {
-        /// Who.
-        usages: Vec<Usage>,
-        /// Whether CRDs were to go as well.
-        include_crd: bool,
-    },
-    /// Somebody began to need the providers' kinds while the rest of them was being deleted.
+    /// Objects of the providers' kinds were created while the rest of the providers was being deleted.
     #[error(
         "{} of kinds that were about to go, made after this command began; the kinds and these objects are left as \
          they are",
         still_there(usages)
     )]
     MadeMeanwhile {
-        /// Who.
+        /// The objects, by kind.
         usages: Vec<Usage>,
     },
     /// A CRD is still there after it was deleted.
@@ -184,74 +243,30 @@ fn still_there(usages: &[Usage]) -> String {
     }
 }
 
-impl DeleteError {
-    /// What to do about it.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Server(error) => error.hint(),
-            Self::NotInstalled { installed, .. } if installed.is_empty() => {
-                Some("no provider is installed there: --kubeconfig and --kubeconfig-context choose another \
-                      management cluster"
-                    .to_owned())
-            }
-            Self::NotInstalled { installed, .. } => {
-                Some(format!("these are installed: {}", installed.join(", ")))
-            }
-            Self::OtherVersion { .. } => {
-                Some("name the version that is installed, or none".to_owned())
-            }
-            Self::SeveralInstances { .. } => Some("--all deletes all instances of all providers".to_owned()),
-            Self::InUse { include_crd: true, .. } => Some(
-                "delete these objects first and wait until they are gone: kinds take their objects with them".to_owned(),
-            ),
-            Self::InUse { .. } => Some(
-                "delete these objects first and wait until they are gone, or move them to another management cluster; \
-                 --force deletes the providers all the same, and nobody looks after the objects any more"
-                    .to_owned(),
-            ),
-            Self::MadeMeanwhile { .. } => Some(
-                "delete these objects and run the same command again, or leave --include-crd out to finish without"
-                    .to_owned(),
-            ),
-            Self::NotGone { .. } => Some(
-                "see to what holds it, then run the same command again; the provider is still in the inventory"
-                    .to_owned(),
-            ),
-        }
-    }
-}
-
 /// Finds out what is to be done. Nothing is changed.
 pub async fn plan(
     cluster: &ManagementCluster,
+    inventory: &Inventory,
     selection: &Selection,
-    options: Options,
+    options: DeleteOptions,
 ) -> Result<DeletePlan, DeleteError> {
-    let inventory = Inventory::read(cluster).await?;
-    choice::check(&inventory, selection)?;
+    choice::check(inventory, selection)?;
     let kinds = cluster.kinds().await?;
-    let Survey { components: mut found, readings } = search::survey(cluster, kinds, selection).await?;
+    let Survey { components: mut found, mut readings } = search::survey(cluster, kinds, selection).await?;
     found.retain(|it| !it.is_made_from_another());
-    let chosen = choice::choose(&inventory, selection, &found)?;
+    let chosen = choice::choose(inventory, selection, &found)?;
+    for reading in &mut readings {
+        let chosen = chosen.iter().find(|it| it.label == reading.provider);
+        if let (Some(chosen), Ok(objects)) = (chosen, &mut reading.objects) {
+            objects.retain(|it| !chosen.is_covered(it.namespace.as_deref()));
+        }
+    }
     let services = removal::webhook_services(cluster, &found).await?;
-    let site = removal::Site { inventory: &inventory, chosen: &chosen, kinds, services: &services, options };
+    let site = removal::Site { inventory, chosen: &chosen, kinds, services: &services, options };
     let targets: Vec<DeleteTarget> = chosen.iter().map(|it| site.judge(it, &found)).collect();
     let mut plan = DeletePlan { targets, usages: Vec::new(), selection: selection.clone(), options };
     if !plan.is_empty() {
         plan.usages = usage::find(cluster, kinds, selection, &readings, &plan.namespaces()).await?;
     }
     Ok(plan)
-}
-
-/// Carries a plan out.
-pub async fn delete(
-    cluster: &ManagementCluster,
-    plan: &DeletePlan,
-    force: bool,
-    tell: DeleteReporter<'_>,
-) -> Result<(), DeleteError> {
-    if let Some(objection) = plan.objection(force) {
-        return Err(objection);
-    }
-    execute::execute(cluster, plan, tell).await
 }

@@ -7,7 +7,8 @@ use capstan_manifest::components::SHARED_NAMESPACE;
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::{Value, json};
 
-use super::{DeleteTarget, Options, choice::Chosen};
+use super::{DeleteOptions, DeleteTarget, choice::Chosen};
+use crate::instance::{self, Owner};
 use capstan_management::{
     Kinds, ManagementCluster, ObjectRef, ServerError,
     apply::Wave,
@@ -89,6 +90,8 @@ pub struct Kept {
 pub enum WhyKept {
     /// It is a CRD, or is shared in another way.
     Shared,
+    /// Another instance of the provider needs it.
+    OtherInstance(String),
     /// It is a namespace.
     Namespace,
     /// It is a namespace that another provider is in.
@@ -104,7 +107,7 @@ pub(crate) struct Site<'a> {
     pub(crate) kinds: &'a Kinds,
     /// The namespaces that webhook configurations send the API server to.
     pub(crate) services: &'a BTreeMap<ObjectRef, Vec<String>>,
-    pub(crate) options: Options,
+    pub(crate) options: DeleteOptions,
 }
 
 impl Site<'_> {
@@ -114,6 +117,8 @@ impl Site<'_> {
             found.iter().filter(|it| it.provider() == Some(chosen.label.as_str())).collect();
         let crds: Vec<&str> = own.iter().filter(|it| is_crd(it)).map(|it| it.id.name.as_str()).collect();
         let (mut removals, mut kept) = (Vec::new(), Vec::new());
+        let others: Vec<&str> = chosen.others.iter().map(|it| it.namespace.as_str()).collect();
+        let own: Vec<&Component> = own.into_iter().filter(|it| !is_of_another(it, chosen, &others)).collect();
         for component in &own {
             match self.why_kept(component, chosen) {
                 Some(why) => kept.push(Kept { object: component.id.clone(), why }),
@@ -153,6 +158,12 @@ impl Site<'_> {
     }
 
     fn why_kept(&self, component: &Component, chosen: &Chosen) -> Option<WhyKept> {
+        if let (Some(entry), Some(other)) = (chosen.entries.first(), chosen.others.first()) {
+            let others: Vec<&str> = chosen.others.iter().map(|it| it.namespace.as_str()).collect();
+            if instance::owner(component, &entry.namespace, &others) == Owner::All {
+                return Some(WhyKept::OtherInstance(other.namespace.clone()));
+            }
+        }
         let is_asked = self.options.include_crd;
         match wave(component) {
             Wave::Crds if !is_asked => Some(WhyKept::Shared),
@@ -202,6 +213,12 @@ impl Site<'_> {
         let component = Component { kind, id, metadata: kube::core::ObjectMeta::default(), content: None };
         Some(Removal { component, stage: Stage::Inventory, goes_with_namespace: false })
     }
+}
+
+/// Whether a component belongs to an instance that stays.
+fn is_of_another(component: &Component, chosen: &Chosen, others: &[&str]) -> bool {
+    let owner = |it: &Installed| instance::owner(component, &it.namespace, others);
+    !others.is_empty() && chosen.entries.iter().all(|it| owner(it) == Owner::Another)
 }
 
 /// Whether a component is a CustomResourceDefinition.
@@ -282,6 +299,7 @@ pub(crate) mod tests {
             kind: ProviderType::Infrastructure,
             version: "v1.0.0".to_owned(),
             watched_namespace: None,
+            upgrading_to: None,
         }
     }
 
@@ -304,9 +322,13 @@ pub(crate) mod tests {
         ]
     }
 
-    fn judge(options: Options, others: &[Installed]) -> DeleteTarget {
+    fn judge(options: DeleteOptions, others: &[Installed]) -> DeleteTarget {
         let entry = installed("acme", "acme-system");
-        let chosen = [Chosen { label: LABEL.to_owned(), entries: vec![entry.clone()] }];
+        let chosen = [Chosen {
+            label: LABEL.to_owned(),
+            entries: vec![entry.clone()],
+            others: others.iter().filter(|it| it.name == "acme").cloned().collect(),
+        }];
         let inventory = Inventory { providers: [&[entry], others].concat(), strange: Vec::new() };
         let mut kinds = Kinds::default();
         kinds.learn(&capstan_management::inventory::crd());
@@ -347,7 +369,7 @@ pub(crate) mod tests {
 
     #[test]
     fn an_instance_goes_and_what_is_shared_stays() {
-        let target = judge(Options::default(), &[]);
+        let target = judge(DeleteOptions::default(), &[]);
         let mut expected = INSTANCE.to_vec();
         expected.push(ENTRY);
         assert_eq!(names(&target), expected);
@@ -366,7 +388,7 @@ pub(crate) mod tests {
 
     #[test]
     fn what_is_asked_for_goes_as_well() {
-        let all = Options { include_namespace: true, include_crd: true };
+        let all = DeleteOptions { include_namespace: true, include_crd: true };
         let target = judge(all, &[]);
         assert_eq!(
             names(&target),
@@ -389,7 +411,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_namespace_that_others_need_stays() {
-        let all = Options { include_namespace: true, include_crd: true };
+        let all = DeleteOptions { include_namespace: true, include_crd: true };
         for (other, own, shared) in [
             (
                 "acme-system",
@@ -403,6 +425,23 @@ pub(crate) mod tests {
                 |name: &str| target.kept.iter().find(|it| it.object.name == name).map(|it| it.why.clone());
             assert_eq!((why("acme-system"), why(SHARED_NAMESPACE)), (own, shared), "{other}");
         }
+    }
+
+    #[test]
+    fn what_another_instance_needs_stays() {
+        let all = DeleteOptions { include_namespace: true, include_crd: true };
+        let target = judge(all, &[installed("acme", "other-system")]);
+        let expected = [
+            "resources Acme acme-system/a",
+            "workloads Deployment acme-system/d",
+            "settings Service acme-system/s along",
+            "namespaces Namespace acme-system",
+            ENTRY,
+        ];
+        assert_eq!(names(&target), expected);
+        let is_needed = |it: &Kept| it.why == WhyKept::OtherInstance("other-system".to_owned());
+        assert!(target.kept.iter().all(is_needed), "{:?}", target.kept);
+        assert!(target.kept.iter().any(|it| it.object.kind == "CustomResourceDefinition"));
     }
 
     #[test]

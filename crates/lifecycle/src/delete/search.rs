@@ -23,6 +23,8 @@ pub(crate) struct Survey<'a> {
 /// The objects of a kind, or why they cannot be read.
 pub(crate) struct Reading<'a> {
     pub(crate) kind: &'a Kind,
+    /// The label of the provider that brought the kind.
+    pub(crate) provider: String,
     pub(crate) objects: Result<Vec<ObjectMeta>, String>,
 }
 
@@ -44,11 +46,11 @@ pub(crate) async fn survey<'a>(
         let selector = if is_meant { "" } else { selector.as_str() };
         async move {
             let objects = look(cluster, kinds, kind, None, selector).await?;
-            Ok::<_, ServerError>((is_meant, Reading { kind, objects }))
+            Ok::<_, ServerError>((is_meant, Reading { kind, provider: provider.clone(), objects }))
         }
     });
     let looks: Vec<(bool, Reading<'_>)> = stream::iter(looks).buffer_unordered(AT_ONCE).try_collect().await?;
-    for (_, Reading { kind, objects }) in &looks {
+    for (_, Reading { kind, objects, .. }) in &looks {
         let own = objects.iter().flatten().filter(|it| choice::is_component(selection, it));
         components.extend(own.map(|it| component(kind, it.clone())));
     }

@@ -137,7 +137,7 @@ mod tests {
     use capstan_api::{names::label, provider::ProviderType};
 
     use super::{
-        super::{Asked, removal::tests::component},
+        super::{DeleteGoal, removal::tests::component},
         *,
     };
 
@@ -155,7 +155,12 @@ mod tests {
     fn the_first_objects_are_named_and_all_are_counted() {
         let kind = component("example.com/v1", "Acme", Some("n"), "", "").kind;
         let (kind_of_provider, name) = (ProviderType::Infrastructure, "acme".to_owned());
-        let selection = Selection::Named(vec![Asked { kind: kind_of_provider, name, version: None }]);
+        let selection = Selection::Named(vec![DeleteGoal {
+            kind: kind_of_provider,
+            name,
+            version: None,
+            namespace: None,
+        }]);
         let text = |found| usage(&kind, &found, &selection, true).map(|it| it.to_string());
         assert_eq!(text(Ok(vec![])), None);
         assert_eq!(text(Ok(vec![object("b", None), object("a", None)])).unwrap(), "Acme n/a, n/b");

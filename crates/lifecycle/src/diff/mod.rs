@@ -37,17 +37,6 @@ pub struct Intent<'a> {
     pub wanted: &'a [Value],
     /// What is to go; what is wanted as well stays.
     pub removed: &'a [Component],
-    /// What becomes of wanted objects that are there already.
-    pub handling: Handling,
-}
-
-/// What becomes of wanted objects that are there already.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Handling {
-    /// They are applied to: what others wrote into fields that nobody wants stays, unless clusterctl did.
-    Applied,
-    /// They are deleted and made anew, but for CustomResourceDefinitions and Namespaces.
-    Replaced,
 }
 
 /// What would be done.
@@ -169,7 +158,7 @@ pub async fn preview(cluster: &ManagementCluster, intents: &[Intent<'_>]) -> Res
                     None
                 }
             };
-            let becomes = foresee(object, live.as_ref(), stored, intent.handling);
+            let becomes = foresee(object, live.as_ref(), stored);
             changes.push(Change { object: ObjectRef::of(object), live, becomes: Some(becomes) });
         }
         preview.providers.push(compare(intent.provider, changes));
@@ -178,18 +167,13 @@ pub async fn preview(cluster: &ManagementCluster, intents: &[Intent<'_>]) -> Res
 }
 
 /// What a wanted object will be like.
-fn foresee(wanted: &Value, live: Option<&Value>, stored: Option<Value>, handling: Handling) -> Value {
-    use capstan_management::apply::Wave;
+fn foresee(wanted: &Value, live: Option<&Value>, stored: Option<Value>) -> Value {
     let Some(live) = live else {
         // What its author wrote is easier to read than what a server makes of it.
         return wanted.clone();
     };
     let stored = stored.unwrap_or_else(|| comparable::overlay(live, wanted));
-    let is_kept = matches!(Wave::of(wanted), Wave::Namespaces | Wave::Crds);
-    match handling {
-        Handling::Replaced if !is_kept => ownership::without_fields_of_others(stored),
-        _ => ownership::without_fields_of_clusterctl(stored),
-    }
+    ownership::without_fields_of_clusterctl(stored)
 }
 
 /// What is there of some objects; nothing of those whose kind or namespace is not there.

@@ -149,18 +149,6 @@ pub(crate) fn foreign_fields(object: &Value) -> Vec<Foreign> {
     fields.filter(|it| !it.path.is_below("metadata") && !it.path.is_below("status")).collect()
 }
 
-/// An object without what only others wrote: what it is after it has been deleted and made anew.
-pub(crate) fn without_fields_of_others(mut object: Value) -> Value {
-    let ours: Vec<Path> =
-        entries(&object).filter(|it| it.0 == FIELD_MANAGER).flat_map(|it| leaves(it.1)).collect();
-    let others: Vec<Path> =
-        entries(&object).filter(|it| it.0 != FIELD_MANAGER).flat_map(|it| leaves(it.1)).collect();
-    for path in others.iter().filter(|path| !ours.iter().any(|it| it.touches(path))) {
-        path.remove(&mut object);
-    }
-    object
-}
-
 /// An object without what only clusterctl wrote: its fields become ours before we apply, and go unless we want them.
 pub(crate) fn without_fields_of_clusterctl(mut object: Value) -> Value {
     let paths = |is_meant: fn(&str) -> bool| -> Vec<Path> {
@@ -275,17 +263,5 @@ mod tests {
         });
         let left = without_fields_of_clusterctl(object);
         assert_eq!(left["spec"], json!({"replicas": 1, "paused": true, "more": 1}));
-    }
-
-    #[test]
-    fn what_only_others_wrote_is_gone_after_a_replacement() {
-        let left = without_fields_of_others(deployment());
-        assert_eq!(
-            left["spec"],
-            json!({
-                "strategy": {"type": "defaulted"},
-                "template": {"spec": {"containers": [{"name": "manager", "image": "i"}]}},
-            })
-        );
     }
 }

@@ -1,54 +1,67 @@
 //! What an installation would do, and what stands in its way.
 
+use std::time::Duration;
+
 use capstan_api::{
     contract::ContractVersion,
     names::{CERT_MANAGER, CLUSTERCTL_GROUP},
     provider::ProviderType,
-};
-use capstan_repository::CertManager;
-use futures::future::join_all;
-use kube::{core::GroupVersionKind, discovery::ApiResource};
-
-use super::{
-    InstallProblem,
-    queue::{self, Asked, QueueError, Request},
-    validate::{self, Core, Crds},
-};
-use crate::{
-    cert_manager,
-    release::{Prepared, ReleaseError, Releases},
 };
 use capstan_management::{
     Kind, Kinds, ManagementCluster, ServerError,
     inventory::{self, Installed, Inventory},
     server_version::{MINIMUM, ServerVersion},
 };
+use futures::future::join_all;
+use kube::{core::GroupVersionKind, discovery::ApiResource};
+
+use super::{
+    InstallProblem, trial,
+    validate::{self, Core, Crds},
+};
+use crate::{
+    catalog::CertManagerPolicy,
+    cert_manager,
+    goal::ProviderGoal,
+    release::{Placement, Prepared, ReleaseError, Releases},
+};
 
 /// The CRD by which core says what it speaks.
 const CLUSTER_CRD: &str = "clusters.cluster.x-k8s.io";
 
-/// What an installation would do.
+/// What is to be installed.
+#[derive(Debug)]
+pub struct InstallRequest {
+    /// The providers.
+    pub providers: Vec<ProviderGoal>,
+    /// The only namespace that they watch; without one, all.
+    pub watching_namespace: Option<String>,
+    /// Whether ClusterRoles and ClusterRoleBindings get the target namespace as a prefix.
+    pub rbac_prefix: bool,
+    /// Who looks after cert-manager.
+    pub cert_manager: CertManagerPolicy,
+}
+
+/// What an installation would do. Nothing is written before [`InstallPlan::check`] passes it.
 #[derive(Debug)]
 pub struct InstallPlan {
-    /// Whether no core provider was there.
-    pub is_first: bool,
     /// What is to be installed, by type.
     pub queue: Vec<Prepared>,
-    /// What is asked for and there already.
+    /// What is asked for and installed already.
     pub present: Vec<Installed>,
     /// What is to be done about cert-manager.
     pub cert_manager: cert_manager::Action,
     /// How long cert-manager may take to answer.
-    pub(super) cert_manager_limit: std::time::Duration,
+    pub(super) cert_manager_limit: Duration,
     /// What stands in the way.
-    pub problems: Vec<InstallProblem>,
+    pub(super) problems: Vec<InstallProblem>,
     /// The kinds that there will be.
     pub(super) kinds: Kinds,
 }
 
 impl InstallPlan {
-    /// Whether everything that is asked for is there.
-    pub fn is_nothing(&self) -> bool {
+    /// Whether everything that is asked for is installed.
+    pub fn is_empty(&self) -> bool {
         self.queue.is_empty() && self.cert_manager == cert_manager::Action::Nothing
     }
 }
@@ -66,50 +79,50 @@ pub enum InstallPlanError {
         MINIMUM.1
     )]
     ServerTooOld {
-        /// What it runs.
+        /// The version that it runs.
         found: ServerVersion,
     },
-    /// What is asked for makes no sense.
-    #[error(transparent)]
-    Queue(#[from] QueueError),
+    /// One provider is wanted in two versions.
+    #[error("provider {label} is asked for twice: as {first} and as {second}")]
+    Twice {
+        /// The provider's label.
+        label: String,
+        /// One version.
+        first: String,
+        /// The other version.
+        second: String,
+    },
 }
 
-impl InstallPlanError {
-    /// What to do about it.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Server(error) => error.hint(),
-            Self::ServerTooOld { .. } => Some("upgrade it, or choose another by --kubeconfig".to_owned()),
-            Self::Queue(error) => Some(error.hint()),
-        }
-    }
-}
-
-/// Plans an installation: everything is fetched, rendered and checked, and nothing is written.
+/// Plans an installation: everything is fetched, rendered, checked and tried by the server, and nothing is written.
 pub async fn plan(
     cluster: &ManagementCluster,
+    inventory: &Inventory,
     releases: &Releases<'_>,
-    cert_manager: &CertManager,
-    request: &Request,
+    request: &InstallRequest,
 ) -> Result<InstallPlan, InstallPlanError> {
+    let wanted = without_repetition(&request.providers)?;
     let version = ServerVersion::read(cluster).await?;
     if version.is_too_old() {
         return Err(InstallPlanError::ServerTooOld { found: version });
     }
-    let (inventory, known, crds) =
-        futures::try_join!(Inventory::read(cluster), cluster.kinds(), read_crds(cluster))?;
-    let is_first = inventory.core().is_none();
+    let (known, crds) = futures::try_join!(cluster.kinds(), read_crds(cluster))?;
     let mut problems = Vec::from_iter(unknown_inventory(known));
 
-    let asked = queue::asked(&request.providers, is_first)?;
-    let fetched = fetch(releases, request, &asked, &inventory);
-    let decide = |is_needed| cert_manager::decide(cluster, releases, cert_manager, is_needed);
-    let (Fetched { queue, present, failures }, action) = if is_first {
-        // Core at least is to be installed: nobody has to wait to know it.
+    let fetched = fetch(releases, request, &wanted, inventory);
+    let decide = |is_needed| cert_manager::decide(cluster, &request.cert_manager, is_needed);
+    let is_managed = matches!(request.cert_manager, CertManagerPolicy::Manage(_));
+    let (Fetched { queue, present, failures }, action) = if is_managed && inventory.core().is_none() {
+        // Core at least is to be installed: cert-manager is fetched at the same time.
         futures::join!(fetched, decide(true))
     } else {
         let fetched = fetched.await;
-        let is_needed = !fetched.queue.is_empty() || !fetched.failures.is_empty();
+        let mut objects = fetched.queue.iter().flat_map(|it| it.components.objects());
+        let is_needed = if is_managed {
+            !fetched.queue.is_empty() || !fetched.failures.is_empty()
+        } else {
+            objects.any(cert_manager::needs_it)
+        };
         (fetched, decide(is_needed).await)
     };
     let action = action?;
@@ -118,21 +131,52 @@ pub async fn plan(
         problems.push(InstallProblem::Release { provider: CERT_MANAGER.to_owned(), error: Box::new(error) });
         cert_manager::Action::Nothing
     });
+    if inventory.core().is_none() && !wanted.iter().any(|it| it.kind == ProviderType::Core) {
+        problems.push(InstallProblem::NoCore);
+    }
 
     let mut kinds = known.clone();
     kinds.learn(&inventory::crd());
     kinds.learn_all(action.objects());
     kinds.learn_all(queue.iter().flat_map(|it| it.components.objects()));
-    problems.extend(validate::check_instances(&queue, &inventory));
-    match core(&queue, &inventory, &crds, releases).await {
+    let watching = request.watching_namespace.as_deref();
+    problems.extend(present.iter().filter_map(|it| validate::watches_another(it, watching)));
+    problems.extend(validate::check_instances(&queue, inventory));
+    match core(&queue, inventory, &crds, releases).await {
         Some(Ok(core)) => problems.extend(validate::check_contracts(&queue, &core)),
         Some(Err(problem)) if !queue.is_empty() => problems.push(problem),
         Some(Err(_)) | None => {}
     }
     problems.extend(validate::check_crds(&queue, &crds, known));
     problems.extend(validate::check_kinds(&queue, &kinds));
-    let cert_manager_limit = cert_manager.timeout;
-    Ok(InstallPlan { is_first, queue, present, cert_manager: action, cert_manager_limit, problems, kinds })
+    let cert_manager_limit = request.cert_manager.limit();
+    let mut plan = InstallPlan { queue, present, cert_manager: action, cert_manager_limit, problems, kinds };
+    if !plan.is_empty() {
+        trial::run(cluster, &mut plan).await?;
+    }
+    if let Some(problem) = no_cert_manager(&plan) {
+        // That its kinds are missing as well says nothing new.
+        plan.problems.retain(|it| it.object().is_none_or(|it| it.group() != cert_manager::GROUP));
+        plan.problems.push(problem);
+    }
+    Ok(plan)
+}
+
+/// The goals, each provider once.
+fn without_repetition(goals: &[ProviderGoal]) -> Result<Vec<&ProviderGoal>, InstallPlanError> {
+    let mut wanted: Vec<&ProviderGoal> = Vec::new();
+    for goal in goals {
+        match wanted.iter().find(|it| it.kind == goal.kind && it.name == goal.name) {
+            None => wanted.push(goal),
+            Some(same) if same.version == goal.version => {}
+            Some(same) => {
+                let (first, second) = (same.version.to_string(), goal.version.to_string());
+                return Err(InstallPlanError::Twice { label: goal.label(), first, second });
+            }
+        }
+    }
+    wanted.sort_by_key(|it| it.kind);
+    Ok(wanted)
 }
 
 struct Fetched {
@@ -141,40 +185,66 @@ struct Fetched {
     failures: Vec<InstallProblem>,
 }
 
-/// Fetches and renders what is not there yet, all at the same time.
+/// Fetches and renders what is not installed yet, all at the same time.
 async fn fetch(
     releases: &Releases<'_>,
-    request: &Request,
-    asked: &[Asked],
+    request: &InstallRequest,
+    goals: &[&ProviderGoal],
     inventory: &Inventory,
 ) -> Fetched {
     let mut fetched = Fetched { queue: Vec::new(), present: Vec::new(), failures: Vec::new() };
-    let namespace = request.target_namespace.as_deref();
     let mut wanted = Vec::new();
-    for asked in asked {
-        match asked.installed(asked.version.as_deref(), namespace, inventory) {
+    for goal in goals {
+        match installed(goal, goal.version.exact(), inventory) {
             Some(there) => fetched.present.push(there.clone()),
-            None => wanted.push(asked),
+            None => wanted.push(goal),
         }
     }
-    let prepared = join_all(wanted.iter().map(async |it| releases.prepare(&it.wanted(request)).await)).await;
-    for (asked, outcome) in wanted.into_iter().zip(prepared) {
+    let prepared = wanted.iter().map(async |goal| {
+        let placement = Placement {
+            target_namespace: goal.namespace.as_deref(),
+            watching_namespace: request.watching_namespace.as_deref(),
+            rbac_prefix: request.rbac_prefix,
+        };
+        releases.prepare(goal.kind, &goal.name, &goal.version, &placement).await
+    });
+    let prepared = join_all(prepared).await;
+    for (goal, outcome) in wanted.into_iter().zip(prepared) {
         match outcome {
-            Ok(prepared) => match asked.installed(Some(&prepared.version), namespace, inventory) {
+            Ok(prepared) => match installed(goal, Some(&prepared.version), inventory) {
                 Some(there) => fetched.present.push(there.clone()),
                 None => fetched.queue.push(prepared),
             },
             Err(error) => {
-                fetched
-                    .failures
-                    .push(InstallProblem::Release { provider: asked.label(), error: Box::new(error) });
+                let error = Box::new(error);
+                fetched.failures.push(InstallProblem::Release { provider: goal.label(), error });
             }
         }
     }
     fetched
 }
 
-/// The core provider that there will be; none where its release cannot be had, which is told already.
+/// The instance that meets a goal: the same version in the same place.
+fn installed<'a>(
+    goal: &'a ProviderGoal,
+    version: Option<&str>,
+    inventory: &'a Inventory,
+) -> Option<&'a Installed> {
+    inventory.instances(goal.kind, &goal.name).find(|it| {
+        version == Some(it.version.as_str())
+            && goal.namespace.as_ref().is_none_or(|namespace| *namespace == it.namespace)
+    })
+}
+
+/// Whether objects would wait for a cert-manager that is not installed.
+fn no_cert_manager(plan: &InstallPlan) -> Option<InstallProblem> {
+    let cert_manager::Action::Await(found) = &plan.cert_manager else { return None };
+    let needs_it = |it: &&Prepared| it.components.objects().iter().any(cert_manager::needs_it);
+    let providers = plan.queue.iter().filter(needs_it).map(|it| it.provider.label()).collect();
+    (found.presence == cert_manager::Presence::Absent).then_some(InstallProblem::NoCertManager { providers })
+}
+
+/// The core provider that there will be; none where its release cannot be had, which is a problem of its own.
 async fn core(
     queue: &[Prepared],
     inventory: &Inventory,
@@ -195,7 +265,7 @@ async fn core(
     let contract = contract_of(installed, releases).await;
     let unknown = |error: ReleaseError| InstallProblem::UnknownContract {
         core: name.clone(),
-        reason: format!("CRD {CLUSTER_CRD} does not say it, and {error}"),
+        reason: format!("CRD {CLUSTER_CRD} has no contract label, and {error}"),
     };
     Some(contract.map(|contract| Core { name: name.clone(), contract }).map_err(unknown))
 }
@@ -205,8 +275,8 @@ async fn contract_of(
     installed: &Installed,
     releases: &Releases<'_>,
 ) -> Result<ContractVersion, ReleaseError> {
-    let (_, repository) = releases.repository(installed.kind, &installed.name)?;
-    let metadata = repository.metadata(&installed.version).await?;
+    let source = releases.source(installed.kind, &installed.name).await?;
+    let metadata = source.repository.metadata(&installed.version).await?;
     Ok(metadata.usable_contract_of(&installed.version)?)
 }
 
@@ -223,4 +293,33 @@ fn unknown_inventory(kinds: &Kinds) -> Option<InstallProblem> {
     let found = kinds.any_version(CLUSTERCTL_GROUP, "Provider")?;
     let is_known = kinds.find(&format!("{CLUSTERCTL_GROUP}/{}", inventory::VERSION), "Provider").is_some();
     (!is_known).then(|| InstallProblem::InventoryVersion { found: found.resource.api_version.clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::goal::VersionGoal;
+
+    fn goal(kind: ProviderType, name: &str, version: Option<&str>) -> ProviderGoal {
+        let version = VersionGoal::from(version.map(str::to_owned));
+        ProviderGoal { kind, name: name.to_owned(), version, namespace: None }
+    }
+
+    #[test]
+    fn a_provider_is_installed_once_and_core_first() {
+        use ProviderType::{Core, Infrastructure, Ipam};
+        let goals = [
+            goal(Ipam, "i", None),
+            goal(Infrastructure, "a", Some("v1")),
+            goal(Core, "c", None),
+            goal(Infrastructure, "a", Some("v1")),
+        ];
+        let labels: Vec<_> = without_repetition(&goals).unwrap().iter().map(|it| it.label()).collect();
+        assert_eq!(labels, ["c", "infrastructure-a", "ipam-i"]);
+        for (second, words) in [(Some("v2"), "as v1 and as v2"), (None, "as v1 and as the latest version")] {
+            let goals = [goal(Infrastructure, "a", Some("v1")), goal(Infrastructure, "a", second)];
+            let error = without_repetition(&goals).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
+    }
 }

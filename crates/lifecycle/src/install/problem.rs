@@ -8,6 +8,11 @@ use capstan_management::{ObjectRef, dry_run::Refusal, inventory::Installed};
 /// Keeps a CRD from being checked for its name.
 pub const SKIP_NAME_CHECK: &str = "clusterctl.cluster.x-k8s.io/skip-crd-name-preflight-check";
 
+/// The namespaces that a provider watches, in words.
+fn watched(namespace: Option<&str>) -> String {
+    namespace.map_or_else(|| "all namespaces".to_owned(), |it| format!("namespace {it}"))
+}
+
 /// What stands in the way of an installation.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallProblem {
@@ -45,7 +50,28 @@ pub enum InstallProblem {
         /// Where it would go.
         namespace: String,
     },
-    /// There would not be exactly one core provider.
+    /// A provider watches other namespaces than asked for.
+    #[error(
+        "{} {} in namespace {} watches {}, not {}",
+        installed.label(), installed.version, installed.namespace,
+        watched(installed.watched_namespace.as_deref()), watched(wanted.as_deref())
+    )]
+    OtherWatchedNamespace {
+        /// The provider as it is installed.
+        installed: Box<Installed>,
+        /// The namespace to watch; without one, all.
+        wanted: Option<String>,
+    },
+    /// There would be no core provider.
+    #[error("no core provider is installed, and the other providers need one")]
+    NoCore,
+    /// cert-manager is looked after by others, and is not installed.
+    #[error("cert-manager is not installed, and {} need it", providers.join(", "))]
+    NoCertManager {
+        /// The labels of the providers with Certificates or Issuers.
+        providers: Vec<String>,
+    },
+    /// There would be several core providers.
     #[error("there must be one core provider, but there would be {}: {}", cores.len(), cores.join(", "))]
     Cores {
         /// Their labels.
@@ -84,7 +110,7 @@ pub enum InstallProblem {
         expected: String,
     },
     /// A CRD is there that somebody else put there.
-    #[error("{provider}: CRD {name} is on the server already, and belongs to {}", owner.as_deref().unwrap_or("somebody else"))]
+    #[error("{provider}: CRD {name} is on the server already, and belongs to {}", owner.as_deref().unwrap_or("no provider"))]
     ForeignCrd {
         /// The provider's label.
         provider: String,
@@ -134,56 +160,34 @@ pub enum InstallProblem {
 }
 
 impl InstallProblem {
-    /// Whether the installation can be tried all the same.
+    /// Whether an installation can be tried in spite of it. What would leave two instances or no core never can.
     pub fn can_be_ignored(&self) -> bool {
-        !matches!(self, Self::Release { .. } | Self::InventoryVersion { .. } | Self::UnknownKind { .. })
+        matches!(
+            self,
+            Self::Cores { .. }
+                | Self::UnknownContract { .. }
+                | Self::Contract { .. }
+                | Self::CrdName { .. }
+                | Self::ForeignCrd { .. }
+                | Self::KindTaken { .. }
+                | Self::SharedCrd { .. }
+                | Self::Refused { .. }
+        )
     }
 
-    /// What to do about it; for releases the caller knows more.
-    pub fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::Release { .. } => return None,
-            Self::InventoryVersion { .. } => "another tool keeps it: use that one here".to_owned(),
-            Self::OtherVersion { installed, version } => format!(
-                "upgrade it: capstan upgrade apply --{} {}/{}:{version}",
-                installed.kind.prefix(),
-                installed.namespace,
-                installed.name
-            ),
-            Self::SecondInstance { .. } => {
-                "leave --target-namespace out, or delete the instance that is there".to_owned()
-            }
-            Self::Cores { .. } => "delete the others first: capstan delete --core NAME".to_owned(),
-            Self::UnknownContract { .. } => "upgrade the core provider first".to_owned(),
-            Self::Contract { contract, .. } => {
-                format!(
-                    "install a version of the provider, or of core, that goes with the other's; {contract} needs core of the same contract or later"
-                )
-            }
-            Self::CrdName { .. } => format!(
-                "this is for the provider's author to repair; if core never refers to the kind, annotation \
-                 {SKIP_NAME_CHECK} says so"
-            ),
-            Self::ForeignCrd { owner: Some(owner), .. } => {
-                format!(
-                    "delete provider {owner} with --include-crd first, or take the CRD over by --validate=false"
-                )
-            }
-            Self::ForeignCrd { name, .. } => format!(
-                "if nobody needs it, delete it and its objects (kubectl delete crd {name}), or take it over by \
-                 --validate=false"
-            ),
-            Self::KindTaken { taken, .. } => format!(
-                "a server serves a kind of a group once: if nobody needs it, delete the one that is there and its \
-                 objects (kubectl delete crd {taken})"
-            ),
-            Self::SharedCrd { .. } => "install one of the two".to_owned(),
-            Self::Refused { .. } => {
-                "repair the release or the variables that it is rendered with, or use another \
-                                     version"
-                    .to_owned()
-            }
-            Self::UnknownKind { object, .. } => format!("install what defines {} first", object.kind),
-        })
+    /// The object that it is about, if it is about one.
+    pub(super) fn object(&self) -> Option<&ObjectRef> {
+        match self {
+            Self::Refused { refusal, .. } => Some(&refusal.object),
+            other => other.unknown_kind(),
+        }
+    }
+
+    /// The object of an unknown kind, which a trial would find again.
+    pub(super) fn unknown_kind(&self) -> Option<&ObjectRef> {
+        match self {
+            Self::UnknownKind { object, .. } => Some(object),
+            _ => None,
+        }
     }
 }

@@ -21,7 +21,7 @@ use capstan_management::{
     served,
 };
 
-/// What is told on the way.
+/// The progress of an installation.
 #[derive(Clone, Debug)]
 pub enum InstallEvent<'a> {
     /// Objects are written that wait for each other no more.
@@ -60,7 +60,7 @@ pub enum InstallEvent<'a> {
     Installed(&'a Installed),
 }
 
-/// Who is told.
+/// Receives the progress of an installation.
 pub type InstallReporter<'a> = &'a (dyn Fn(InstallEvent<'_>) + Sync);
 
 /// An installation that did not end.
@@ -69,7 +69,7 @@ pub type InstallReporter<'a> = &'a (dyn Fn(InstallEvent<'_>) + Sync);
 pub struct InstallError {
     /// What went wrong.
     #[source]
-    pub reason: Reason,
+    pub reason: InstallFailure,
     /// How many objects were written before.
     pub done: usize,
     /// How many there are.
@@ -78,7 +78,7 @@ pub struct InstallError {
 
 /// Why an installation did not end.
 #[derive(Debug, thiserror::Error)]
-pub enum Reason {
+pub enum InstallFailure {
     /// The objects of providers.
     #[error(transparent)]
     Apply(#[from] ApplyError),
@@ -90,29 +90,18 @@ pub enum Reason {
     Inventory(#[from] ServerError),
 }
 
-impl InstallError {
-    /// What to do about it.
-    pub fn hint(&self) -> Option<String> {
-        match &self.reason {
-            Reason::Apply(error) => error.hint(),
-            Reason::CertManager(error) => error.hint(),
-            Reason::Inventory(error) => error.hint(),
-        }
-    }
-}
-
 /// Carries out a plan: cert-manager and the kinds of all providers, then their other objects wave by wave, then the
 /// inventory.
-pub async fn run(
+pub(super) async fn run(
     cluster: &ManagementCluster,
     plan: &InstallPlan,
-    tell: InstallReporter<'_>,
+    report: InstallReporter<'_>,
 ) -> Result<(), InstallError> {
-    if plan.is_nothing() {
+    if plan.is_empty() {
         return Ok(());
     }
     let count = Count::of(plan);
-    carry_out(cluster, plan, &count, tell).await.map_err(|reason| InstallError {
+    carry_out(cluster, plan, &count, report).await.map_err(|reason| InstallError {
         reason,
         done: count.done.load(Ordering::Relaxed),
         all: count.all,
@@ -123,9 +112,9 @@ async fn carry_out(
     cluster: &ManagementCluster,
     plan: &InstallPlan,
     count: &Count,
-    tell: InstallReporter<'_>,
-) -> Result<(), Reason> {
-    let tell_apply = |event: apply::ApplyEvent<'_>| count.tell(event, tell);
+    report: InstallReporter<'_>,
+) -> Result<(), InstallFailure> {
+    let tell_apply = |event: apply::ApplyEvent<'_>| count.report(event, report);
     let write = |objects| apply::write(cluster, &plan.kinds, objects, &tell_apply);
     let Order { first, cert_manager, crds, rest } = Order::of(plan);
     let inventory = inventory::missing_kind(cluster).await?;
@@ -136,14 +125,14 @@ async fn carry_out(
         async {
             served::wait(cluster, apply::used(&first, &cert_manager)).await?;
             write(&cert_manager).await?;
-            await_cert_manager(cluster, plan, tell).await
+            await_cert_manager(cluster, plan, report).await
         },
         // Kinds take a server the longest, and harm nobody while cert-manager comes up.
         async { Ok(write(&crds).await?) },
     )?;
     served::wait(cluster, [first, inventory].concat()).await?;
     write(&rest).await?;
-    record(cluster, &plan.queue, tell).await
+    record(cluster, &plan.queue, report).await
 }
 
 /// The objects of a plan, in the order in which they are written.
@@ -184,12 +173,12 @@ impl<'a> Order<'a> {
 async fn await_cert_manager(
     cluster: &ManagementCluster,
     plan: &InstallPlan,
-    tell: InstallReporter<'_>,
-) -> Result<(), Reason> {
-    let tell_wait = |reason: &str| tell(InstallEvent::CertManagerWaiting { reason });
+    report: InstallReporter<'_>,
+) -> Result<(), InstallFailure> {
+    let tell_wait = |reason: &str| report(InstallEvent::CertManagerWaiting { reason });
     cert_manager::wait(cluster, &plan.cert_manager, plan.cert_manager_limit, &tell_wait).await?;
     if plan.cert_manager != cert_manager::Action::Nothing {
-        tell(InstallEvent::CertManagerWorks);
+        report(InstallEvent::CertManagerWorks);
     }
     Ok(())
 }
@@ -199,14 +188,14 @@ async fn await_cert_manager(
 async fn record(
     cluster: &ManagementCluster,
     queue: &[Prepared],
-    tell: InstallReporter<'_>,
-) -> Result<(), Reason> {
+    report: InstallReporter<'_>,
+) -> Result<(), InstallFailure> {
     let entries = queue.iter().map(Prepared::entry);
     let (cores, others): (Vec<_>, Vec<_>) = entries.partition(|it| it.kind == ProviderType::Core);
     for entries in [others, cores] {
         try_join_all(entries.iter().map(|it| inventory::record(cluster, it))).await?;
         for entry in &entries {
-            tell(InstallEvent::Installed(entry));
+            report(InstallEvent::Installed(entry));
         }
     }
     Ok(())
@@ -233,16 +222,16 @@ impl Count {
         Self { parts, done: AtomicUsize::new(0), all }
     }
 
-    fn tell(&self, event: apply::ApplyEvent<'_>, tell: InstallReporter<'_>) {
+    fn report(&self, event: apply::ApplyEvent<'_>, report: InstallReporter<'_>) {
         match event {
-            apply::ApplyEvent::Wave { wave, count } => tell(InstallEvent::Wave { wave, count }),
+            apply::ApplyEvent::Wave { wave, count } => report(InstallEvent::Wave { wave, count }),
             apply::ApplyEvent::Applied(object) => {
                 let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
                 let part = self.parts.get(object).map_or("", String::as_str);
-                tell(InstallEvent::Applied { part, object, done, all: self.all });
+                report(InstallEvent::Applied { part, object, done, all: self.all });
             }
             apply::ApplyEvent::Retrying { object, reason } => {
-                tell(InstallEvent::Retrying { object, reason: &reason })
+                report(InstallEvent::Retrying { object, reason: &reason })
             }
         }
     }

@@ -53,6 +53,15 @@ pub(super) fn check_instances(queue: &[Prepared], inventory: &Inventory) -> Vec<
     problems
 }
 
+/// An installed provider that would have to watch other namespaces.
+pub(super) fn watches_another(installed: &Installed, wanted: Option<&str>) -> Option<InstallProblem> {
+    let is_asked = wanted.is_some() && installed.watched_namespace.as_deref() != wanted;
+    is_asked.then(|| InstallProblem::OtherWatchedNamespace {
+        installed: Box::new(installed.clone()),
+        wanted: wanted.map(str::to_owned),
+    })
+}
+
 /// Every provider speaks a contract that core speaks.
 pub(super) fn check_contracts(queue: &[Prepared], core: &Core) -> Vec<InstallProblem> {
     let others = queue.iter().filter(|it| it.provider.kind != ProviderType::Core);
@@ -180,6 +189,7 @@ mod tests {
             kind,
             version: version.to_owned(),
             watched_namespace: None,
+            upgrading_to: None,
         };
         Inventory { providers: vec![provider], strange: Vec::new() }
     }
@@ -246,8 +256,8 @@ mod tests {
             ("Proxy", "proxys.g.io", json!({SKIP_NAME_CHECK: ""}), None, None),
             ("Box", "boxes.g.io", json!({}), Some(own), None),
             ("Box", "boxes.g.io", json!({}), Some(other), Some("belongs to ipam-b")),
-            ("Box", "boxes.g.io", json!({}), Some(labels(&[])), Some("belongs to somebody else")),
-            ("Box", "boxes.g.io", json!({}), Some(pretended), Some("belongs to somebody else")),
+            ("Box", "boxes.g.io", json!({}), Some(labels(&[])), Some("belongs to no provider")),
+            ("Box", "boxes.g.io", json!({}), Some(pretended), Some("belongs to no provider")),
         ] {
             let objects = vec![crd(kind, name, &annotations)];
             let queue = [prepared(ProviderType::Ipam, "a", ContractVersion::V1Beta2, objects)];

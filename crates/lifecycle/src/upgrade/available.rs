@@ -54,8 +54,8 @@ pub(super) async fn contract_of(
     releases: &Releases<'_>,
     provider: &Installed,
 ) -> Result<String, ReleaseError> {
-    let (_, repository) = releases.repository(provider.kind, &provider.name)?;
-    Ok(repository.metadata(&provider.version).await?.contract_of(&provider.version)?.to_owned())
+    let source = releases.source(provider.kind, &provider.name).await?;
+    Ok(source.repository.metadata(&provider.version).await?.contract_of(&provider.version)?.to_owned())
 }
 
 async fn available_to(
@@ -64,7 +64,7 @@ async fn available_to(
 ) -> Result<AvailableVersions, ReleaseError> {
     let installed =
         Version::parse(&provider.version).map_err(|error| ReleaseError::Metadata(error.into()))?;
-    let (_, repository) = releases.repository(provider.kind, &provider.name)?;
+    let repository = releases.source(provider.kind, &provider.name).await?.repository;
     let (versions, odd) = repository.versions().await?;
     let mut survey = Survey::new(&installed, &versions);
     while let Some(version) = survey.next() {

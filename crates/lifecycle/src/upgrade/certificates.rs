@@ -6,11 +6,12 @@ use capstan_api::names::CERT_MANAGER;
 
 use super::{Migration, UpgradeError, UpgradeWarning, step::refusal, storage};
 use crate::{
-    cert_manager::{self, Manifest, Plan},
-    release::{ReleaseError, Releases},
+    catalog::CertManagerPolicy,
+    cert_manager::{self, CertManagerState, Manifest},
+    release::ReleaseError,
 };
 use capstan_management::{
-    ManagementCluster, ServerError,
+    ManagementCluster, ObjectRef, ServerError,
     dry_run::{self, Detail},
     sweep::Component,
 };
@@ -33,8 +34,10 @@ pub struct CertManagerUpgrade {
     pub step: CertManagerStep,
     /// What the new version does not have any more.
     pub gone: Vec<Component>,
-    /// Kinds whose objects have to be written anew first.
+    /// Kinds whose objects have to be stored in another version first.
     pub migrations: Vec<Migration>,
+    /// Objects that the server would refuse, and why.
+    pub refusals: Vec<(ObjectRef, String)>,
 }
 
 impl CertManagerUpgrade {
@@ -51,11 +54,7 @@ impl CertManagerUpgrade {
         let mut trials = trials?;
         let migrations = storage::find(cluster, CERT_MANAGER, version, objects, &mut trials).await?;
         let refusals: Vec<_> = trials.into_iter().filter_map(|it| refusal(&it)).collect();
-        if refusals.is_empty() {
-            return Ok(Self { gone: gone?, migrations, step });
-        }
-        let (label, version) = (CERT_MANAGER.to_owned(), version.clone());
-        Err(UpgradeError::Refused { label, version, refusals })
+        Ok(Self { gone: gone?, migrations, refusals, step })
     }
 }
 
@@ -73,13 +72,12 @@ pub enum CertManagerPlan {
 /// What the configuration wants, and how long it may take until it works; nothing where somebody else looks after it.
 pub(super) type Fetched = Result<Option<(Manifest, Duration)>, ReleaseError>;
 
-/// Fetches what the configuration wants.
-pub(super) async fn fetch(releases: &Releases<'_>) -> Fetched {
-    let config = releases.config.cert_manager()?;
-    if config.externally_provisioned {
-        return Ok(None);
+/// Fetches the version that is wanted; none where cert-manager is left alone.
+pub(super) async fn fetch(policy: &CertManagerPolicy) -> Fetched {
+    match policy {
+        CertManagerPolicy::LeaveAlone { .. } => Ok(None),
+        CertManagerPolicy::Manage(source) => Ok(Some((Manifest::fetch(source).await?, source.limit))),
     }
-    Ok(Some((Manifest::fetch(releases, &config).await?, config.timeout)))
 }
 
 /// Compares cert-manager with what the configuration wants. Where its manifest cannot be had, that is told and stops
@@ -103,9 +101,11 @@ pub(super) async fn plan(
         None => cert_manager::plan(cluster, &manifest).await?,
     };
     let plan = match plan {
-        Plan::Absent | Plan::External => CertManagerPlan::NotOurs,
-        Plan::UpToDate { .. } => CertManagerPlan::UpToDate,
-        Plan::Upgrade { from, .. } => CertManagerPlan::Upgrade(CertManagerStep { from, manifest, limit }),
+        CertManagerState::Absent | CertManagerState::External => CertManagerPlan::NotOurs,
+        CertManagerState::UpToDate { .. } => CertManagerPlan::UpToDate,
+        CertManagerState::Upgrade { from, .. } => {
+            CertManagerPlan::Upgrade(CertManagerStep { from, manifest, limit })
+        }
     };
     Ok((plan, None))
 }

@@ -1,7 +1,5 @@
 //! Why an upgrade cannot be.
 
-use capstan_api::provider::ProviderType;
-
 use crate::{cert_manager::CertManagerError, release::ReleaseError};
 use capstan_management::{ObjectRef, ServerError, apply::ApplyError, inventory::Installed};
 
@@ -34,8 +32,8 @@ pub enum UpgradeError {
         /// Those that there are.
         found: Vec<String>,
     },
-    /// A provider is installed several times.
-    #[error("provider {label} is installed more than once, in namespaces {}: nobody can tell them apart", namespaces.join(" and "))]
+    /// A provider is named that has several instances.
+    #[error("provider {label} is installed more than once, in namespaces {}", namespaces.join(" and "))]
     SeveralInstances {
         /// The provider's label.
         label: String,
@@ -62,12 +60,70 @@ pub enum UpgradeError {
         /// The provider's label.
         label: String,
     },
-    /// No version is named.
-    #[error("provider {label} has no version to upgrade to")]
-    NoVersion {
+    /// Objects are stored in a version that the new release does not have.
+    #[error("objects of {kind} are stored as {stored}, which {label} {version} does not have any more")]
+    NoCommonVersion {
         /// The provider's label.
         label: String,
+        /// The version.
+        version: String,
+        /// The name of the CRD.
+        kind: String,
+        /// The version that objects are stored in.
+        stored: String,
     },
+    /// Objects cannot be written in the version that they are to be stored in.
+    #[error("objects of {kind} cannot be stored as {stored}, though {} will be gone: {reason}", dropped.join(" and "))]
+    NotMigrated {
+        /// The name of the CRD.
+        kind: String,
+        /// The version to store them in.
+        stored: String,
+        /// The versions that the new release drops.
+        dropped: Vec<String>,
+        /// Why not.
+        reason: String,
+    },
+    /// Controllers do not stop.
+    #[error("{deployment} still runs after {seconds} s: {left} of its Pods are left")]
+    StillRunning {
+        /// What was scaled down.
+        deployment: Box<ObjectRef>,
+        /// For how long it was waited.
+        seconds: u64,
+        /// Pods.
+        left: i64,
+    },
+    /// The run was told to stop before its end.
+    #[error("the upgrade was stopped before its end")]
+    CutOff,
+    /// An object that had to be recreated was deleted, and could not be created.
+    #[error("{object} had to be recreated, and is gone")]
+    Gone {
+        /// Which.
+        object: Box<ObjectRef>,
+    },
+    /// An object that has to be recreated does not go away.
+    #[error("{object} has to be recreated, but is still there after {seconds} s{}", held(finalizers))]
+    StillThere {
+        /// Which.
+        object: Box<ObjectRef>,
+        /// For how long it was waited.
+        seconds: u64,
+        /// What holds it.
+        finalizers: Vec<String>,
+    },
+}
+
+impl UpgradeError {
+    pub(super) fn release(provider: &Installed, source: ReleaseError) -> Self {
+        Self::Release { label: provider.label(), source: Box::new(source) }
+    }
+}
+
+/// What stands in the way of an upgrade.
+#[derive(Debug, thiserror::Error)]
+pub enum UpgradeProblem {
     /// A version that is older than what is installed.
     #[error("{label} {version} is older than {installed}, which is installed")]
     Downgrade {
@@ -127,97 +183,12 @@ pub enum UpgradeError {
         /// Which, and why.
         refusals: Vec<(ObjectRef, String)>,
     },
-    /// Objects are stored in a version that the new release does not have.
-    #[error("objects of {kind} are stored as {stored}, which {label} {version} does not have any more")]
-    NoCommonVersion {
-        /// The provider's label.
-        label: String,
-        /// The version.
-        version: String,
-        /// The name of the CRD.
-        kind: String,
-        /// The version that objects are stored in.
-        stored: String,
-    },
-    /// Objects cannot be written in the version that they are to be stored in.
-    #[error("objects of {kind} cannot be stored as {stored}, though {} will be gone: {reason}", dropped.join(" and "))]
-    NotMigrated {
-        /// The name of the CRD.
-        kind: String,
-        /// The version to store them in.
-        stored: String,
-        /// The versions that the new release drops.
-        dropped: Vec<String>,
-        /// Why not.
-        reason: String,
-    },
-    /// Controllers do not stop.
-    #[error("{deployment} still runs after {seconds} s: {left} of its Pods are left")]
-    StillRunning {
-        /// What was scaled down.
-        deployment: Box<ObjectRef>,
-        /// For how long it was waited.
-        seconds: u64,
-        /// Pods.
-        left: i64,
-    },
-    /// An object that had to be made anew was deleted, and could not be.
-    #[error("{object} had to be made anew, and is gone")]
-    Gone {
-        /// Which.
-        object: Box<ObjectRef>,
-    },
-    /// An object that has to be made anew does not go away.
-    #[error("{object} has to be made anew, but is still there after {seconds} s{}", held(finalizers))]
-    StillThere {
-        /// Which.
-        object: Box<ObjectRef>,
-        /// For how long it was waited.
-        seconds: u64,
-        /// What holds it.
-        finalizers: Vec<String>,
-    },
 }
 
-impl UpgradeError {
-    /// What to do about it, where the error itself does not say it.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Server(error) => error.hint(),
-            Self::Apply(error) => error.hint(),
-            Self::CertManager(error) => error.hint(),
-            Self::NothingInstalled => Some("install them by init first".to_owned()),
-            Self::Downgrade { .. } => Some(
-                "a downgrade may leave objects that the older version cannot read; --allow-downgrade does it anyway"
-                    .to_owned(),
-            ),
-            Self::TooFar { farthest, .. } => Some(format!("upgrade to a release of {farthest} first")),
-            Self::LeftBehind { label, .. } => {
-                let (kind, name) = ProviderType::from_label(label)?;
-                Some(format!(
-                    "include it in the upgrade, in a version that speaks that contract: --{} {name}:VERSION",
-                    kind.prefix()
-                ))
-            }
-            Self::UnknownContract { .. } => Some("upgrade plan shows what there is".to_owned()),
-            Self::NoVersion { .. } => Some("write NAME:VERSION; upgrade plan shows the versions".to_owned()),
-            Self::NoCommonVersion { .. } => {
-                Some("upgrade to a release first that has both this version and the newer one".to_owned())
-            }
-            Self::NotMigrated { .. } => Some(
-                "nothing was stopped or replaced; look whether the provider's Pods run, which convert the objects"
-                    .to_owned(),
-            ),
-            Self::StillRunning { deployment, .. } => Some(format!(
-                "look at its Pods: kubectl -n {} get pods",
-                deployment.namespace.as_deref().unwrap_or_default()
-            )),
-            _ => None,
-        }
-    }
-
-    pub(super) fn release(provider: &Installed, source: ReleaseError) -> Self {
-        Self::Release { label: provider.label(), source: Box::new(source) }
+impl UpgradeProblem {
+    /// Whether an upgrade that may go back to older versions can be run in spite of it.
+    pub fn is_downgrade(&self) -> bool {
+        matches!(self, Self::Downgrade { .. })
     }
 }
 

@@ -1,16 +1,16 @@
-//! Providers to newer versions: what there is, what goes together, and getting there without leaving anything half-done.
+//! Providers to newer versions, or the same version again, without leaving anything half-done.
 //!
-//! [`plan`] only asks. [`Upgrade::prepare`] fetches, renders and checks everything, and has the server try it;
-//! [`Upgrade::carry_out`] does it, core first. Until then nothing is stopped or changed.
+//! [`available`] asks what there is to upgrade to. [`plan`] fetches and renders the releases, has the server try them
+//! and changes nothing; [`UpgradePlan::check`] judges the plan; [`ReadyUpgrade::run`] carries it out, core first.
 
 mod available;
 mod certificates;
+mod check;
 mod contracts;
 mod error;
-mod mark;
+mod overview;
 mod plan;
 mod prefetch;
-mod prepare;
 mod prune;
 mod rules;
 mod run;
@@ -20,11 +20,11 @@ mod storage;
 
 pub use available::{AvailableVersions, Candidate};
 pub use certificates::{CertManagerPlan, CertManagerStep, CertManagerUpgrade};
+pub use check::{ReadyUpgrade, UpgradePolicy};
 pub use contracts::{compatible_with, is_spoken};
-pub use error::UpgradeError;
-pub use mark::{Unfinished, unfinished};
-pub use plan::{Item, Next, Plan, Plans, UpgradeWarning, plan};
-pub use prepare::{Asked, Goal, Upgrade};
+pub use error::{UpgradeError, UpgradeProblem};
+pub use overview::{AvailableUpgrades, ContractUpgrades, Item, Next, UpgradeWarning, available};
+pub use plan::{UpgradeGoal, UpgradePlan, UpgradeRequest, plan};
 pub use prune::Leftovers;
 pub use run::{Failed, Stopped, UpgradeEvent, UpgradeReporter};
 pub use step::Step;

@@ -1,359 +1,452 @@
-//! Which version each provider can go to, for each contract that core can speak.
+//! Everything that can go wrong before anything is stopped: versions, contracts, variables, and what the server would
+//! say to the new objects.
 
-use std::collections::BTreeSet;
+use std::pin::pin;
 
-use capstan_api::{names::CORE_GROUP, provider::ProviderType};
-use serde_json::Value;
+use capstan_api::names::{CERT_MANAGER, label};
+use capstan_management::{
+    Kind, ManagementCluster, ObjectRef, ServerError,
+    dry_run::{self, Crds, Known},
+    inventory::{Installed, Inventory},
+    sweep::{self, Component},
+};
+use futures::future::{Either, join_all, select, try_join_all};
+use tokio::sync::OnceCell;
 
 use super::{
-    CertManagerPlan, UpgradeError,
-    available::{AvailableVersions, Candidate, look},
+    CertManagerPlan, CertManagerUpgrade, Migration, UpgradeError, UpgradeProblem, UpgradeWarning,
+    available::{self, look},
     certificates,
-    contracts::{compatible_with, is_spoken},
-    rules,
+    contracts::is_spoken,
+    overview::{Next, spoken_by, upgrades_for, warnings},
+    prefetch::Prefetch,
+    prune::{Coming, crd_of},
+    rules::{self, Direction, Speaker, Target},
+    step::{Step, Surroundings, decide},
 };
-use crate::release::Releases;
-use capstan_management::{
-    ManagementCluster, ServerError,
-    inventory::{Installed, Inventory},
+use crate::{
+    catalog::CertManagerPolicy,
+    cert_manager,
+    diff::{self, Intent, Preview},
+    goal::{ProviderGoal, VersionGoal},
+    release::{Placement, Prepared, ReleaseError, Releases},
 };
 
-/// What can be upgraded.
+/// What is to be upgraded.
 #[derive(Debug)]
-pub struct Plans {
-    /// What becomes of cert-manager.
-    pub cert_manager: CertManagerPlan,
-    /// One for each contract, by its name.
-    pub plans: Vec<Plan>,
-    /// What is wrong with repositories and releases, which stops nobody else's upgrade.
+pub struct UpgradeRequest {
+    /// The versions that are wanted.
+    pub goal: UpgradeGoal,
+    /// Whether a provider that has its version already is applied again, for changed variables and drift.
+    pub reapply: bool,
+    /// Who looks after cert-manager.
+    pub cert_manager: CertManagerPolicy,
+}
+
+/// The versions that are wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UpgradeGoal {
+    /// The newest versions that go together under a contract.
+    Contract(String),
+    /// These versions of these providers.
+    Versions(Vec<ProviderGoal>),
+}
+
+/// What an upgrade would do: everything is fetched, rendered and tried by the server. Nothing is written before
+/// [`UpgradePlan::check`] passes it.
+#[derive(Debug, Default)]
+pub struct UpgradePlan {
+    /// What comes before the providers.
+    pub cert_manager: Option<CertManagerUpgrade>,
+    /// What is to be done, in order.
+    pub steps: Vec<Step>,
+    /// Named providers that have their version already.
+    pub up_to_date: Vec<Installed>,
+    /// What is wrong with releases, but stops nothing.
     pub warnings: Vec<UpgradeWarning>,
+    /// What stands in the way.
+    pub(super) problems: Vec<UpgradeProblem>,
 }
 
-/// The newest versions that go together under one contract.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
-    /// The contract.
-    pub contract: String,
-    /// All providers, by type, name and namespace.
-    pub items: Vec<Item>,
-}
-
-/// What becomes of one provider.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Item {
-    /// The provider as it is installed.
-    pub provider: Installed,
-    /// What it can be upgraded to.
-    pub next: Next,
-}
-
-/// What a provider can be upgraded to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Next {
-    /// This version.
-    Version(String),
-    /// Nothing newer.
-    UpToDate,
-    /// Its repository cannot tell.
-    Unknown,
-}
-
-/// Something that a user should know about a provider's releases.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UpgradeWarning {
-    /// The provider's label.
-    pub label: String,
-    /// What was found, and what comes of it.
-    pub text: String,
-}
-
-impl Plan {
-    /// Whether there is anything to upgrade.
-    pub fn has_upgrades(&self) -> bool {
-        self.items.iter().any(|it| matches!(it.next, Next::Version(_)))
-    }
-
-    /// Whether it can be applied: we must speak the contract.
-    pub fn is_supported(&self) -> bool {
-        is_spoken(&self.contract)
+/// Plans an upgrade: fetches and renders the releases, and has the server try them. Nothing is changed.
+pub async fn plan<'a>(
+    cluster: &ManagementCluster,
+    inventory: &Inventory,
+    releases: &Releases<'a>,
+    request: &'a UpgradeRequest,
+) -> Result<UpgradePlan, UpgradeError> {
+    let (prefetch, reading) = Prefetch::begin(*releases, &request.goal);
+    let planning = plan_with(cluster, &inventory.providers, releases, request, prefetch);
+    // A plan that needs none of the prefetched releases does not wait for them.
+    match select(pin!(planning), pin!(reading)).await {
+        Either::Left((plan, _)) => plan,
+        Either::Right(((), planning)) => planning.await,
     }
 }
 
-/// Asks all repositories and plans for every contract that core can go to.
-pub async fn plan(cluster: &ManagementCluster, releases: &Releases<'_>) -> Result<Plans, UpgradeError> {
-    let inventory = Inventory::read(cluster).await?;
-    rules::core_of(&inventory.providers)?;
-    let certificates = async { certificates::plan(cluster, certificates::fetch(releases).await, None).await };
-    let (candidates, spoken, certificates) =
-        futures::join!(look(releases, &inventory.providers), spoken_by(cluster), certificates);
-    let (cert_manager, warning) = certificates?;
-    let plans = decide(&candidates, spoken?.as_deref());
-    let mut warnings: Vec<UpgradeWarning> = warning.into_iter().chain(warnings(&candidates)).collect();
-    warnings.extend(plans.iter().flat_map(too_far));
-    Ok(Plans { cert_manager, plans, warnings })
+async fn plan_with<'a>(
+    cluster: &ManagementCluster,
+    providers: &[Installed],
+    releases: &Releases<'a>,
+    request: &'a UpgradeRequest,
+    prefetch: Prefetch<'a>,
+) -> Result<UpgradePlan, UpgradeError> {
+    cluster.kinds().await?;
+    let core = rules::core_of(providers)?;
+    let (targets, mut warnings) = targets(releases, providers, request).await?;
+    let Work { targets, up_to_date, mut problems } = Work::sort(targets, request.reapply)?;
+    if problems.iter().any(|it| !it.is_downgrade()) {
+        return Ok(UpgradePlan { up_to_date, warnings, problems, ..UpgradePlan::default() });
+    }
+    if targets.is_empty() {
+        let manifest = certificates::fetch(&request.cert_manager).await;
+        let cert_manager = certificates(cluster, manifest, None, &mut warnings).await?;
+        problems.extend(cert_manager.iter().filter_map(refused_cert_manager));
+        return Ok(UpgradePlan { cert_manager, steps: Vec::new(), up_to_date, warnings, problems });
+    }
+    // Asked for once, while releases are read.
+    let site = OnceCell::new();
+    let site = async || site.get_or_try_init(|| Site::survey(cluster, providers)).await;
+    let stay = providers.iter().filter(|it| !targets.iter().any(|target| target.provider == **it));
+    let tried = targets.iter().map(async |it| {
+        let provider = &it.provider;
+        let failed = |error| UpgradeError::release(provider, error);
+        let parsed = prefetch.take(*releases, provider, &it.version).await;
+        let (parsed, site) = (parsed.map_err(failed)?, site().await?);
+        let release = parsed.render(&placement(provider, &site.roles)).map_err(failed)?;
+        let trials = dry_run::try_over(cluster, release.components.objects(), &site.known).await?;
+        Ok::<_, UpgradeError>((release, trials))
+    });
+    let ((installed, manifest), images, tried, others, core_before) = futures::try_join!(
+        async {
+            let installed = components(cluster, &site().await?.known.crds).await?;
+            // Releases are read before it: the server is waiting to try them.
+            Ok((installed, certificates::fetch(&request.cert_manager).await))
+        },
+        async { Ok(cert_manager::images_in_use(cluster).await?) },
+        try_join_all(tried),
+        async { Ok(join_all(stay.map(|it| speaker(releases, it))).await) },
+        contract_before(cluster, releases, core),
+    )?;
+    let known = Some((installed.as_slice(), images.as_slice()));
+    let cert_manager = certificates(cluster, manifest, known, &mut warnings).await?;
+    warnings.extend(unknown_contracts(&others, &warnings));
+    let (prepared, trials): (Vec<_>, Vec<_>) = tried.into_iter().unzip();
+    problems.extend(check_contracts(&targets, &prepared, &others, core, core_before.as_deref()));
+    let coming = Coming::in_releases(prepared.iter().flat_map(|it| it.components.objects()));
+    let after = after(providers, &targets);
+    let steps = targets.into_iter().zip(prepared).zip(trials);
+    let steps = steps.map(|((target, release), trials)| {
+        let around = Surroundings { installed: &installed, coming: &coming, after: &after };
+        decide(cluster, target, release, trials, around)
+    });
+    let steps = try_join_all(steps).await?;
+    problems.extend(cert_manager.iter().filter_map(refused_cert_manager));
+    problems.extend(steps.iter().filter_map(refused));
+    Ok(UpgradePlan { cert_manager, steps, up_to_date, warnings, problems })
 }
 
-/// The contract of the core that is installed, as far as the cluster itself can tell: the version that Clusters are
-/// stored in.
-pub(super) async fn spoken_by(cluster: &ManagementCluster) -> Result<Option<String>, ServerError> {
+impl UpgradePlan {
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.cert_manager.is_none() && self.steps.is_empty()
+    }
+
+    /// What it would change.
+    pub(super) async fn preview(&self, cluster: &ManagementCluster) -> Result<Preview, ServerError> {
+        let intents: Vec<(String, &Step)> = self.steps.iter().map(|it| (it.label(), it)).collect();
+        let cert_manager = self.cert_manager.iter().map(|it| Intent {
+            provider: CERT_MANAGER,
+            wanted: &it.step.manifest.objects,
+            removed: &it.gone,
+        });
+        let providers = intents.iter().map(|(label, step)| Intent {
+            provider: label,
+            wanted: step.to.components.objects(),
+            removed: &step.leftovers.gone,
+        });
+        let intents: Vec<Intent<'_>> = cert_manager.chain(providers).collect();
+        let mut preview = diff::preview(cluster, &intents).await?;
+        // What stands in the way of these is cleared away before they are applied.
+        let is_cleared = |id: &ObjectRef| {
+            self.steps.iter().any(|it| it.replaced.contains(id)) || self.migrations().any(|it| it.is_of(id))
+        };
+        preview.refusals.retain(|it| !is_cleared(&it.object));
+        let replaced = self.steps.iter().flat_map(|it| &it.replaced);
+        preview
+            .notes
+            .extend(replaced.map(|it| format!("{it} is deleted and recreated: a field cannot be changed")));
+        preview.notes.extend(self.steps.iter().flat_map(|it| &it.leftovers.kept).map(|it| {
+            format!("{it} stays, though the new release does not have it: there are objects of it")
+        }));
+        preview.notes.extend(self.migrations().map(|it| {
+            let gone = it.dropped.join(" and ");
+            format!("objects of {} are written as {} first, since {gone} will be gone", it.crd, it.stored)
+        }));
+        Ok(preview)
+    }
+
+    /// Kinds whose objects have to be stored in another version first.
+    fn migrations(&self) -> impl Iterator<Item = &Migration> {
+        let of_cert_manager = self.cert_manager.iter().flat_map(|it| &it.migrations);
+        of_cert_manager.chain(self.steps.iter().flat_map(|it| &it.migrations))
+    }
+}
+
+/// What has to be known of a cluster before a release is rendered for it and tried on it.
+struct Site {
+    /// The cluster-wide roles and bindings that were installed.
+    roles: Vec<Component>,
+    /// The kinds that providers define, and the namespaces that they are in.
+    known: Known,
+}
+
+impl Site {
+    async fn survey(cluster: &ManagementCluster, providers: &[Installed]) -> Result<Self, ServerError> {
+        let (roles, crds) =
+            futures::try_join!(sweep::sweep_kinds(cluster, label::CLUSTERCTL, is_role), crds(cluster),)?;
+        // The inventory's entries are in them.
+        let namespaces = providers.iter().map(|it| it.namespace.clone()).collect();
+        Ok(Self { roles, known: Known { crds, namespaces } })
+    }
+}
+
+/// The CRDs of providers.
+async fn crds(cluster: &ManagementCluster) -> Result<Crds, ServerError> {
     let kinds = cluster.kinds().await?;
     let Some(kind) = kinds.find("apiextensions.k8s.io/v1", "CustomResourceDefinition") else {
-        return Ok(None);
+        return Ok(Crds::new());
     };
-    let name = format!("clusters.{CORE_GROUP}");
-    let found = cluster.objects(kind, None).get_opt(&name).await;
-    let found =
-        found.map_err(|error| cluster.failed(format!("look at CustomResourceDefinition {name}"), error))?;
-    let versions = found.as_ref().and_then(|it| it.data.pointer("/spec/versions")).and_then(Value::as_array);
-    let stored = versions.into_iter().flatten().find(|it| it["storage"] == true);
-    Ok(stored.and_then(|it| it["name"].as_str()).map(str::to_owned))
+    let found = cluster.list_metadata(kind, None, label::PROVIDER).await?;
+    Ok(found.into_iter().filter_map(|it| Some((it.metadata.name.clone()?, it.metadata))).collect())
 }
 
-/// The plans for all contracts that core can go to. Where its repository cannot tell, that is the one it speaks.
-fn decide(candidates: &[Candidate], spoken: Option<&str>) -> Vec<Plan> {
-    let core = candidates.iter().find(|it| it.provider.kind == ProviderType::Core);
-    let available = core.and_then(|it| it.available.as_ref().ok());
-    let current = available.and_then(|it| it.contract.as_deref()).or(spoken);
-    let contracts: BTreeSet<&str> =
-        available.into_iter().flat_map(|it| &it.contracts).map(String::as_str).chain(current).collect();
-    let is_shown = |contract: &&str| Some(*contract) == current || is_whole(candidates, contract);
-    contracts.into_iter().filter(is_shown).map(|contract| plan_for(candidates, contract)).collect()
+/// Everything that clusterctl or we installed. Kinds that providers define are left out: their objects are the user's,
+/// and cannot be read while no webhook converts them.
+async fn components(cluster: &ManagementCluster, crds: &Crds) -> Result<Vec<Component>, ServerError> {
+    let is_ours = |kind: &Kind| !crds.contains_key(&crd_of(kind));
+    let (mut found, uncounted) = futures::try_join!(
+        sweep::sweep_kinds(cluster, label::CLUSTERCTL, |it| is_ours(it) && !is_uncounted(it)),
+        sweep::sweep_whole(cluster, label::CLUSTERCTL, is_uncounted),
+    )?;
+    found.extend(uncounted);
+    Ok(found)
 }
 
-/// The plan for one contract, whether or not every provider can follow.
-pub(super) fn plan_for(candidates: &[Candidate], contract: &str) -> Plan {
-    let mut items: Vec<Item> = candidates
-        .iter()
-        .map(|it| Item { provider: it.provider.clone(), next: next(it, contract) })
+/// Whether objects of a kind have no generation, which would show that they changed. Secrets are not read.
+fn is_uncounted(kind: &Kind) -> bool {
+    let resource = &kind.resource;
+    match resource.group.as_str() {
+        "" => {
+            matches!(resource.kind.as_str(), "ConfigMap" | "Namespace" | "Service" | "ServiceAccount")
+        }
+        "rbac.authorization.k8s.io" => true,
+        _ => false,
+    }
+}
+
+/// What is to be done about cert-manager, tried by the server.
+async fn certificates(
+    cluster: &ManagementCluster,
+    manifest: certificates::Fetched,
+    known: Option<(&[Component], &[String])>,
+    warnings: &mut Vec<UpgradeWarning>,
+) -> Result<Option<CertManagerUpgrade>, UpgradeError> {
+    let (plan, warning) = certificates::plan(cluster, manifest, known).await?;
+    warnings.extend(warning);
+    match plan {
+        CertManagerPlan::Upgrade(step) => Ok(Some(CertManagerUpgrade::decide(cluster, step).await?)),
+        CertManagerPlan::NotOurs | CertManagerPlan::UpToDate => Ok(None),
+    }
+}
+
+fn refused_cert_manager(upgrade: &CertManagerUpgrade) -> Option<UpgradeProblem> {
+    let (label, version) = (CERT_MANAGER.to_owned(), upgrade.step.manifest.version.clone());
+    let refusals = upgrade.refusals.clone();
+    (!refusals.is_empty()).then_some(UpgradeProblem::Refused { label, version, refusals })
+}
+
+fn refused(step: &Step) -> Option<UpgradeProblem> {
+    let (label, version, refusals) = (step.label(), step.to.version.clone(), step.refusals.clone());
+    (!refusals.is_empty()).then_some(UpgradeProblem::Refused { label, version, refusals })
+}
+
+/// The providers that are meant, with the versions that they are to get.
+async fn targets(
+    releases: &Releases<'_>,
+    providers: &[Installed],
+    request: &UpgradeRequest,
+) -> Result<(Vec<Target>, Vec<UpgradeWarning>), UpgradeError> {
+    let contract = match &request.goal {
+        UpgradeGoal::Versions(goals) => {
+            let chosen = rules::choose(providers, goals)?;
+            let resolved = chosen.into_iter().map(|(provider, version)| resolve(releases, provider, version));
+            return Ok((try_join_all(resolved).await?, Vec::new()));
+        }
+        UpgradeGoal::Contract(contract) if !is_spoken(contract) => {
+            return Err(UpgradeError::UnknownContract { contract: contract.clone() });
+        }
+        UpgradeGoal::Contract(contract) => contract,
+    };
+    let candidates = look(releases, providers).await;
+    let items = upgrades_for(&candidates, contract).items.into_iter();
+    let mut targets: Vec<Target> = items
+        .filter_map(|item| {
+            // What was begun is finished.
+            let begun = || item.provider.upgrading_to.clone();
+            let again = || request.reapply.then(|| item.provider.version.clone());
+            let version = match item.next {
+                Next::Version(version) => Some(version),
+                Next::UpToDate | Next::Unknown => begun().or_else(again),
+            }?;
+            Some(Target { provider: item.provider, version })
+        })
         .collect();
-    items.sort_by(|a, b| order(&a.provider).cmp(&order(&b.provider)));
-    Plan { contract: contract.to_owned(), items }
+    targets.sort_by(|a, b| (a.provider.kind, &a.provider.name).cmp(&(b.provider.kind, &b.provider.name)));
+    Ok((targets, warnings(&candidates)))
 }
 
-fn order(provider: &Installed) -> (&str, String, &str) {
-    (provider.kind.as_str(), provider.label(), &provider.namespace)
-}
-
-fn next(candidate: &Candidate, contract: &str) -> Next {
-    match &candidate.available {
-        Err(_) => Next::Unknown,
-        Ok(available) => {
-            let version = newest(candidate.provider.kind, available, contract);
-            version.map_or(Next::UpToDate, Next::Version)
-        }
+/// A target with its version found out.
+async fn resolve(
+    releases: &Releases<'_>,
+    provider: Installed,
+    version: &VersionGoal,
+) -> Result<Target, UpgradeError> {
+    if let Some(version) = version.exact() {
+        return Ok(Target { version: version.to_owned(), provider });
+    }
+    let latest = async {
+        let source = releases.source(provider.kind, &provider.name).await?;
+        releases.version(&source, version).await
+    };
+    let latest = latest.await;
+    match latest {
+        Ok(version) => Ok(Target { provider, version }),
+        Err(error) => Err(UpgradeError::release(&provider, error)),
     }
 }
 
-/// Core goes to the contract itself; the others may stay with one that is compatible.
-fn newest(kind: ProviderType, available: &AvailableVersions, contract: &str) -> Option<String> {
-    let contracts = if kind == ProviderType::Core { vec![contract] } else { compatible_with(contract) };
-    available.next(&contracts).map(ToString::to_string)
+/// Targets by what is to be done for them.
+struct Work {
+    /// Something is to be done.
+    targets: Vec<Target>,
+    /// They have their version already.
+    up_to_date: Vec<Installed>,
+    /// What stands in the way.
+    problems: Vec<UpgradeProblem>,
 }
 
-/// Whether all providers can go to a contract together. Those that cannot be asked are not held against it.
-fn is_whole(candidates: &[Candidate], contract: &str) -> bool {
-    candidates.iter().all(|it| {
-        let Ok(available) = &it.available else { return true };
-        let speaks_it =
-            || available.contract.as_deref().is_some_and(|it| compatible_with(contract).contains(&it));
-        let may_stay = it.provider.kind != ProviderType::Core && speaks_it();
-        newest(it.provider.kind, available, contract).is_some() || may_stay
-    })
-}
-
-/// What is wrong with repositories and releases.
-pub(super) fn warnings(candidates: &[Candidate]) -> Vec<UpgradeWarning> {
-    let mut warnings = Vec::new();
-    for candidate in candidates {
-        let label = candidate.provider.label();
-        let mut warn = |text: String| warnings.push(UpgradeWarning { label: label.clone(), text });
-        match &candidate.available {
-            Err(error) => warn(format!("cannot be told what there is to upgrade to: {error}")),
-            Ok(available) => {
-                for (version, reason) in &available.passed_over {
-                    warn(format!("{version} is passed over: {reason}"));
+impl Work {
+    fn sort(all: Vec<Target>, reapply: bool) -> Result<Self, UpgradeError> {
+        let (mut targets, mut up_to_date, mut problems) = (Vec::new(), Vec::new(), Vec::new());
+        for target in all {
+            problems.extend(rules::too_far(&target));
+            let direction = rules::direction(&target).map_err(|error| {
+                UpgradeError::release(&target.provider, ReleaseError::Metadata(error.into()))
+            })?;
+            // What is half gone is brought back by the same version.
+            let is_begun = target.provider.upgrading_to.is_some();
+            match direction {
+                Direction::Nowhere if !is_begun && !reapply => {
+                    up_to_date.push(target.provider);
+                    continue;
                 }
-                if available.contract.is_none() {
-                    warn(format!(
-                        "no metadata say which contract {} speaks, which is installed",
-                        candidate.provider.version
-                    ));
-                }
+                Direction::Down => problems.push(UpgradeProblem::Downgrade {
+                    label: target.provider.label(),
+                    installed: target.provider.version.clone(),
+                    version: target.version.clone(),
+                }),
+                Direction::Nowhere | Direction::Up => {}
             }
+            targets.push(target);
         }
+        Ok(Self { targets, up_to_date, problems })
     }
-    warnings
 }
 
-/// Upgrades of a plan that leave out too many versions for one step.
-fn too_far(plan: &Plan) -> impl Iterator<Item = UpgradeWarning> {
-    plan.items.iter().filter_map(|item| {
-        let Next::Version(version) = &item.next else { return None };
-        let farthest = rules::farthest(&item.provider, version)?;
-        let label = item.provider.label();
-        let text =
-            format!("{version} cannot be reached in one step: upgrade to a release of {farthest} first");
-        Some(UpgradeWarning { label, text })
+/// The inventory as it will be.
+fn after(providers: &[Installed], targets: &[Target]) -> Vec<Installed> {
+    let version = |it: &Installed| targets.iter().find(|target| target.provider == *it).map(|it| &it.version);
+    let changed =
+        |it: &Installed| Installed { version: version(it).unwrap_or(&it.version).clone(), ..it.clone() };
+    providers.iter().map(changed).collect()
+}
+
+/// How a provider's release goes into the cluster: where and as it is installed.
+fn placement<'a>(provider: &'a Installed, roles: &[Component]) -> Placement<'a> {
+    Placement {
+        target_namespace: Some(&provider.namespace),
+        watching_namespace: provider.watched_namespace.as_deref(),
+        rbac_prefix: has_prefix(roles, provider),
+    }
+}
+
+/// Whether the cluster-wide roles of a provider have its namespace as a prefix. They keep their names, so that the
+/// bindings of others stay valid.
+fn has_prefix(roles: &[Component], provider: &Installed) -> bool {
+    let (label, prefix) = (provider.label(), format!("{}-", provider.namespace));
+    let is_of_provider = |it: &&Component| it.provider() == Some(&label);
+    roles.iter().filter(is_of_provider).all(|it| it.id.name.starts_with(&prefix))
+}
+
+fn is_role(kind: &Kind) -> bool {
+    let resource = &kind.resource;
+    resource.group == "rbac.authorization.k8s.io"
+        && matches!(resource.kind.as_str(), "ClusterRole" | "ClusterRoleBinding")
+}
+
+/// The contract of a provider that stays as it is.
+async fn speaker(releases: &Releases<'_>, provider: &Installed) -> Speaker {
+    let contract = if let Ok(contract) = available::contract_of(releases, provider).await {
+        Some(contract)
+    } else {
+        // The metadata of another release may name it.
+        let candidates = look(releases, std::slice::from_ref(provider)).await;
+        candidates.into_iter().find_map(|it| it.available.ok()?.contract)
+    };
+    Speaker { provider: provider.clone(), version: provider.version.clone(), contract }
+}
+
+/// Warns of providers whose contract is unknown, unless there is a warning about them already.
+fn unknown_contracts(others: &[Speaker], before: &[UpgradeWarning]) -> Vec<UpgradeWarning> {
+    let silent = others.iter().filter(|it| it.contract.is_none());
+    let warn = |it: &Speaker| UpgradeWarning {
+        label: it.provider.label(),
+        text: format!("cannot determine the contract of installed version {}", it.version),
+    };
+    silent.map(warn).filter(|it| !before.iter().any(|before| before.label == it.label)).collect()
+}
+
+async fn contract_before(
+    cluster: &ManagementCluster,
+    releases: &Releases<'_>,
+    core: &Installed,
+) -> Result<Option<String>, UpgradeError> {
+    Ok(match speaker(releases, core).await.contract {
+        Some(contract) => Some(contract),
+        None => spoken_by(cluster).await?,
     })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::{super::available::tests::available, *};
-
-    type Releases = &'static [(&'static str, &'static str)];
-    /// Version and releases of core and of an infrastructure provider, and the plans: contract, core, infrastructure.
-    type Case = (
-        &'static str,
-        (&'static str, Releases),
-        (&'static str, Releases),
-        &'static [(&'static str, Option<&'static str>, Option<&'static str>)],
-    );
-
-    fn candidate(kind: ProviderType, name: &str, (version, releases): (&str, Releases)) -> Candidate {
-        Candidate { provider: installed(kind, name, version), available: Ok(available(version, releases).0) }
-    }
-
-    fn installed(kind: ProviderType, name: &str, version: &str) -> Installed {
-        Installed {
-            namespace: format!("{name}-system"),
-            name: name.to_owned(),
-            kind,
-            version: version.to_owned(),
-            watched_namespace: None,
-        }
-    }
-
-    fn next_of(plan: &Plan, kind: ProviderType) -> Option<&str> {
-        match &plan.items.iter().find(|it| it.provider.kind == kind).unwrap().next {
-            Next::Version(version) => Some(version),
-            _ => None,
-        }
-    }
-
-    fn told(plans: &[Plan]) -> Vec<(&str, Option<&str>, Option<&str>)> {
-        let row = |it| {
-            let plan: &Plan = it;
-            let [core, infrastructure] =
-                [ProviderType::Core, ProviderType::Infrastructure].map(|kind| next_of(plan, kind));
-            (plan.contract.as_str(), core, infrastructure)
-        };
-        plans.iter().map(row).collect()
-    }
-
-    #[test]
-    fn providers_go_to_the_newest_version_of_each_contract_together() {
-        let cases: &[Case] = &[
-            (
-                "within the current contract",
-                ("v1.0.0", &[("v1.0.0", ""), ("v1.0.1", "1.0=v1beta2")]),
-                ("v2.0.0", &[("v2.0.0", ""), ("v2.0.1", "2.0=v1beta2")]),
-                &[("v1beta2", Some("v1.0.1"), Some("v2.0.1"))],
-            ),
-            (
-                "within the current contract and one compatible with it",
-                ("v1.0.0", &[("v1.0.0", ""), ("v1.0.1", "1.0=v1beta2")]),
-                ("v2.0.0", &[("v2.0.0", ""), ("v2.0.1", "2.0=v1beta1")]),
-                &[("v1beta2", Some("v1.0.1"), Some("v2.0.1"))],
-            ),
-            (
-                "pre-releases are ignored",
-                ("v1.0.0", &[("v1.0.0", ""), ("v1.0.1", "1.0=v1beta2")]),
-                ("v2.0.0", &[("v2.0.1", "2.0=v1beta2"), ("v3.0.0-alpha.0", "2.0=v1beta2 3.0=v1beta2")]),
-                &[("v1beta2", Some("v1.0.1"), Some("v2.0.1"))],
-            ),
-            (
-                "from a contract that nobody speaks any more",
-                ("v1.0.0", &[("v1.0.1", "1.0=v1alpha4"), ("v2.0.0", "1.0=v1alpha4 2.0=v1beta2")]),
-                ("v2.0.0", &[("v2.0.1", "2.0=v1alpha4"), ("v3.0.0", "2.0=v1alpha4 3.0=v1beta2")]),
-                &[("v1alpha4", Some("v1.0.1"), Some("v2.0.1")), ("v1beta2", Some("v2.0.0"), Some("v3.0.0"))],
-            ),
-            (
-                "infrastructure stays with a compatible contract",
-                ("v1.0.0", &[("v1.0.1", "1.0=v1beta1"), ("v2.0.0", "1.0=v1beta1 2.0=v1beta2")]),
-                ("v2.0.0", &[("v2.0.1", "2.0=v1beta1"), ("v3.0.0", "2.0=v1beta1 3.0=v1beta1")]),
-                &[("v1beta1", Some("v1.0.1"), Some("v3.0.0")), ("v1beta2", Some("v2.0.0"), Some("v3.0.0"))],
-            ),
-            (
-                "a contract that is not spoken yet",
-                ("v1.0.0", &[("v1.0.1", "1.0=v1beta2"), ("v2.0.0", "1.0=v1beta2 2.0=v1beta9")]),
-                ("v2.0.0", &[("v2.0.1", "2.0=v1beta2"), ("v3.0.0", "2.0=v1beta2 3.0=v1beta9")]),
-                &[("v1beta2", Some("v1.0.1"), Some("v2.0.1")), ("v1beta9", Some("v2.0.0"), Some("v3.0.0"))],
-            ),
-            (
-                "a partial upgrade is shown for the current contract",
-                ("v1.0.0", &[("v1.0.0", "1.0=v1beta2")]),
-                ("v2.0.0", &[("v2.0.1", "2.0=v1beta2")]),
-                &[("v1beta2", None, Some("v2.0.1"))],
-            ),
-            (
-                "nobody goes to a contract that infrastructure cannot follow to",
-                ("v1.0.0", &[("v1.0.1", "1.0=v1beta2"), ("v2.0.0", "1.0=v1beta2 2.0=v1beta9")]),
-                ("v2.0.0", &[("v2.0.0", "2.0=v1beta2")]),
-                &[("v1beta2", Some("v1.0.1"), None)],
-            ),
-            (
-                "nobody goes to a contract that core has not released yet",
-                ("v1.0.0", &[("v1.0.1", "1.0=v1beta1 1.1=v1beta2")]),
-                ("v2.0.0", &[("v2.0.1", "2.0=v1beta1")]),
-                &[("v1beta1", Some("v1.0.1"), Some("v2.0.1"))],
-            ),
-            // Upstream hides this plan, and applies it when told to.
-            (
-                "what is installed may be good for the new contract already",
-                (
-                    "v1.9.0",
-                    &[("v1.10.0", "1.9=v1beta1 1.10=v1beta1"), ("v1.13.6", "1.9=v1beta1 1.13=v1beta2")],
-                ),
-                ("v1.10.0", &[("v1.10.0", "1.10=v1beta1")]),
-                &[("v1beta1", Some("v1.10.0"), None), ("v1beta2", Some("v1.13.6"), None)],
-            ),
-        ];
-        for (name, core, infrastructure, expected) in cases {
-            let candidates = [
-                candidate(ProviderType::Infrastructure, "infra", *infrastructure),
-                candidate(ProviderType::Core, "cluster-api", *core),
-            ];
-            assert_eq!(told(&decide(&candidates, None)), *expected, "{name}");
-        }
-    }
-
-    fn unreachable(kind: ProviderType, name: &str) -> Candidate {
-        let error = capstan_repository::MetadataError::Empty { origin: "nowhere".to_owned() };
-        Candidate { provider: installed(kind, name, "v1.0.0"), available: Err(Box::new(error.into())) }
-    }
-
-    #[test]
-    fn who_cannot_be_asked_stops_nobody_else() {
-        let releases: Releases = &[("v1.0.1", "1.0=v1beta1"), ("v1.1.0", "1.0=v1beta1 1.1=v1beta2")];
-        let core = candidate(ProviderType::Core, "cluster-api", ("v1.0.0", releases));
-        let candidates = [core, unreachable(ProviderType::Infrastructure, "infra")];
-        let plans = decide(&candidates, None);
-        assert_eq!(told(&plans), [("v1beta1", Some("v1.0.1"), None), ("v1beta2", Some("v1.1.0"), None)]);
-        assert_eq!(plans[1].items[1].next, Next::Unknown);
-        let warnings = warnings(&candidates);
-        assert_eq!(warnings.len(), 1, "{warnings:?}");
-        assert!(warnings[0].label == "infrastructure-infra" && warnings[0].text.contains("nowhere"));
-
-        // Without core's repository there is still the contract that the cluster speaks.
-        let infrastructure = candidate(ProviderType::Infrastructure, "infra", ("v1.0.0", releases));
-        let candidates = [unreachable(ProviderType::Core, "cluster-api"), infrastructure];
-        assert_eq!(told(&decide(&candidates, Some("v1beta1"))), [("v1beta1", None, Some("v1.0.1"))]);
-        assert_eq!(decide(&candidates, None), []);
-    }
-
-    #[test]
-    fn rows_are_in_upstreams_order() {
-        let kinds =
-            [ProviderType::Core, ProviderType::Infrastructure, ProviderType::Ipam, ProviderType::Addon];
-        let candidates: Vec<_> =
-            kinds.map(|it| candidate(it, "any", ("v1.0.0", &[("v1.0.0", "1.0=v1beta2")]))).into();
-        let plan = plan_for(&candidates, "v1beta2");
-        let order: Vec<_> = plan.items.iter().map(|it| it.provider.kind).collect();
-        assert_eq!(
-            order,
-            [ProviderType::Addon, ProviderType::Core, ProviderType::Ipam, ProviderType::Infrastructure]
-        );
-        assert!(!plan.has_upgrades() && plan.is_supported());
+fn check_contracts(
+    targets: &[Target],
+    prepared: &[Prepared],
+    others: &[Speaker],
+    core: &Installed,
+    core_before: Option<&str>,
+) -> Vec<UpgradeProblem> {
+    let speakers: Vec<Speaker> = targets
+        .iter()
+        .zip(prepared)
+        .map(|(target, release)| Speaker {
+            provider: target.provider.clone(),
+            version: target.version.clone(),
+            contract: Some(release.contract.as_str().to_owned()),
+        })
+        .collect();
+    let core_after = speakers.iter().find(|it| it.provider == *core).and_then(|it| it.contract.as_deref());
+    match core_after.or(core_before) {
+        Some(contract) => rules::check_contracts(contract, core_before, &speakers, others),
+        None => Vec::new(),
     }
 }

@@ -1,4 +1,4 @@
-//! Releases that are asked for by name, read while the cluster is still being looked at.
+//! Releases that the goal names, read while the cluster is still being looked at.
 
 use std::{collections::HashMap, sync::Mutex};
 
@@ -6,51 +6,55 @@ use capstan_api::provider::ProviderType;
 use futures::future::join_all;
 use tokio::sync::oneshot::{self, Receiver};
 
-use super::Goal;
-use crate::release::{Fetched, ReleaseError, Releases};
+use super::UpgradeGoal;
+use crate::{
+    goal::VersionGoal,
+    release::{Parsed, ReleaseError, Releases},
+};
 use capstan_management::inventory::Installed;
 
-/// The part that a provider plays, its name, and its version.
+/// A provider's type, name and version.
 type Key = (ProviderType, String, String);
-type Reading = Receiver<Result<Fetched, ReleaseError>>;
+type Reading<'a> = Receiver<Result<Parsed<'a>, ReleaseError>>;
 
 /// Releases that are being read.
-pub(super) struct Prefetch(Mutex<HashMap<Key, Reading>>);
+pub(super) struct Prefetch<'a>(Mutex<HashMap<Key, Reading<'a>>>);
 
-impl Prefetch {
-    /// Those that can be told from what is wanted alone, and the work of reading them.
-    pub(super) fn begin(releases: &Releases<'_>, goal: Goal<'_>) -> (Self, impl Future<Output = ()>) {
-        let asked = match goal {
-            Goal::Versions(asked) => asked,
-            Goal::Contract(_) => &[],
+impl<'a> Prefetch<'a> {
+    /// The releases that the goal alone names, and the work of reading them.
+    pub(super) fn begin(releases: Releases<'a>, goal: &'a UpgradeGoal) -> (Self, impl Future<Output = ()>) {
+        let goals = match goal {
+            UpgradeGoal::Versions(goals) => goals.as_slice(),
+            UpgradeGoal::Contract(_) => &[],
         };
         let (mut readings, mut work) = (HashMap::new(), Vec::new());
-        for asked in asked {
-            let Some(version) = &asked.version else { continue };
+        for goal in goals {
+            let Some(version) = goal.version.exact() else { continue };
             let (done, reading) = oneshot::channel();
-            readings.insert((asked.kind, asked.name.clone(), version.clone()), reading);
+            readings.insert((goal.kind, goal.name.clone(), version.to_owned()), reading);
             work.push(async move {
-                // Nobody may want it any more.
-                let _ = done.send(releases.fetch(asked.kind, &asked.name, Some(version)).await);
+                // The plan may have ended without it.
+                let _ = done.send(releases.parse(goal.kind, &goal.name, &goal.version).await);
             });
         }
         (Self(Mutex::new(readings)), async { drop(join_all(work).await) })
     }
 
     /// A release: the one that was read, or else it is fetched now.
-    pub(super) async fn fetch(
+    pub(super) async fn take(
         &self,
-        releases: &Releases<'_>,
+        releases: Releases<'a>,
         provider: &Installed,
         version: &str,
-    ) -> Result<Fetched, ReleaseError> {
+    ) -> Result<Parsed<'a>, ReleaseError> {
         let key = (provider.kind, provider.name.clone(), version.to_owned());
         let reading = self.0.lock().ok().and_then(|mut it| it.remove(&key));
         if let Some(reading) = reading
-            && let Ok(fetched) = reading.await
+            && let Ok(parsed) = reading.await
         {
-            return fetched;
+            return parsed;
         }
-        releases.fetch(provider.kind, &provider.name, Some(version)).await
+        let version = VersionGoal::Exact(version.to_owned());
+        releases.parse(provider.kind, &provider.name, &version).await
     }
 }

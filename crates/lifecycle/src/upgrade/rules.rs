@@ -1,11 +1,10 @@
 //! What may be upgraded to what.
 
-use std::collections::BTreeMap;
-
 use capstan_api::{contract::ContractVersion, provider::ProviderType};
 use capstan_repository::{NotAVersion, Version};
 
-use super::{UpgradeError, contracts::compatible_with, prepare::Asked};
+use super::{UpgradeError, UpgradeProblem, contracts::compatible_with};
+use crate::goal::{ProviderGoal, VersionGoal};
 use capstan_management::inventory::Installed;
 
 /// How many minor versions core and kubeadm can go on at once.
@@ -46,39 +45,35 @@ pub(super) fn core_of(providers: &[Installed]) -> Result<&Installed, UpgradeErro
     Err(UpgradeError::Cores { found })
 }
 
-/// No provider is there twice.
-pub(super) fn check_instances(providers: &[Installed]) -> Result<(), UpgradeError> {
-    let mut namespaces: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for provider in providers {
-        namespaces.entry(provider.label()).or_default().push(provider.namespace.clone());
-    }
-    match namespaces.into_iter().find(|(_, namespaces)| namespaces.len() > 1) {
-        Some((label, namespaces)) => Err(UpgradeError::SeveralInstances { label, namespaces }),
-        None => Ok(()),
-    }
-}
-
-/// The installed providers that are asked for, in the order in which they are to be upgraded.
-pub(super) fn choose(providers: &[Installed], asked: &[Asked]) -> Result<Vec<Target>, UpgradeError> {
-    let mut targets: Vec<Target> = Vec::new();
-    for asked in asked {
-        let label = asked.kind.label(&asked.name);
+/// The installed providers that are named, in the order in which they are to be upgraded.
+pub(super) fn choose<'a>(
+    providers: &[Installed],
+    goals: &'a [ProviderGoal],
+) -> Result<Vec<(Installed, &'a VersionGoal)>, UpgradeError> {
+    let mut chosen: Vec<(Installed, &VersionGoal)> = Vec::new();
+    for goal in goals {
+        let label = goal.label();
         let is_meant = |it: &&Installed| {
-            it.kind == asked.kind
-                && it.name == asked.name
-                && asked.namespace.as_ref().is_none_or(|namespace| *namespace == it.namespace)
+            it.kind == goal.kind
+                && it.name == goal.name
+                && goal.namespace.as_ref().is_none_or(|namespace| *namespace == it.namespace)
         };
-        let Some(provider) = providers.iter().find(is_meant) else {
-            return Err(UpgradeError::NotInstalled { label, namespace: asked.namespace.clone() });
+        let meant: Vec<&Installed> = providers.iter().filter(is_meant).collect();
+        let provider = match meant.as_slice() {
+            [provider] => *provider,
+            [] => return Err(UpgradeError::NotInstalled { label, namespace: goal.namespace.clone() }),
+            several => {
+                let namespaces = several.iter().map(|it| it.namespace.clone()).collect();
+                return Err(UpgradeError::SeveralInstances { label, namespaces });
+            }
         };
-        let Some(version) = &asked.version else { return Err(UpgradeError::NoVersion { label }) };
-        if targets.iter().any(|it| it.provider == *provider) {
+        if chosen.iter().any(|it| it.0 == *provider) {
             return Err(UpgradeError::NamedTwice { label });
         }
-        targets.push(Target { provider: provider.clone(), version: version.clone() });
+        chosen.push((provider.clone(), &goal.version));
     }
-    targets.sort_by(|a, b| (a.provider.kind, &a.provider.name).cmp(&(b.provider.kind, &b.provider.name)));
-    Ok(targets)
+    chosen.sort_by(|a, b| (a.0.kind, &a.0.name).cmp(&(b.0.kind, &b.0.name)));
+    Ok(chosen)
 }
 
 /// Which way a provider is to go.
@@ -104,17 +99,15 @@ pub(super) fn direction(target: &Target) -> Result<Direction, NotAVersion> {
     })
 }
 
-/// No step is too wide.
-pub(super) fn check_step(target: &Target) -> Result<(), UpgradeError> {
-    match farthest(&target.provider, &target.version) {
-        None => Ok(()),
-        Some(farthest) => Err(UpgradeError::TooFar {
-            label: target.provider.label(),
-            installed: target.provider.version.clone(),
-            version: target.version.clone(),
-            farthest,
-        }),
-    }
+/// Whether a step is too wide.
+pub(super) fn too_far(target: &Target) -> Option<UpgradeProblem> {
+    let farthest = farthest(&target.provider, &target.version)?;
+    Some(UpgradeProblem::TooFar {
+        label: target.provider.label(),
+        installed: target.provider.version.clone(),
+        version: target.version.clone(),
+        farthest,
+    })
 }
 
 /// The last series that a provider can go to in one step, if a version is beyond it.
@@ -133,39 +126,36 @@ pub(super) fn farthest(provider: &Installed, version: &str) -> Option<String> {
     is_too_far.then(|| format!("v{}.{farthest}", installed.major()))
 }
 
-/// Everybody understands everybody afterwards: those that are upgraded and those that are not.
+/// Providers that core would not understand afterwards, among those that are upgraded and those that stay.
 ///
-/// Who stays and cannot be asked is trusted as long as core keeps its contract.
+/// A provider that stays and whose contract is unknown is trusted as long as core keeps its contract.
 pub(super) fn check_contracts(
     core: &str,
     core_before: Option<&str>,
     targets: &[Speaker],
     others: &[Speaker],
-) -> Result<(), UpgradeError> {
+) -> Vec<UpgradeProblem> {
     let compatible = compatible_with(core);
-    for target in targets {
-        if let Some(contract) = target.contract.as_deref().filter(|it| !compatible.contains(it)) {
-            return Err(UpgradeError::IncompatibleTarget {
-                label: target.provider.label(),
-                version: target.version.clone(),
-                contract: contract.to_owned(),
-                core: core.to_owned(),
-            });
-        }
-    }
-    let is_understood = |it: &Speaker| match it.contract.as_deref() {
+    let incompatible = targets.iter().filter_map(|target| {
+        let contract = target.contract.as_deref().filter(|it| !compatible.contains(it))?;
+        Some(UpgradeProblem::IncompatibleTarget {
+            label: target.provider.label(),
+            version: target.version.clone(),
+            contract: contract.to_owned(),
+            core: core.to_owned(),
+        })
+    });
+    let is_understood = |it: &&Speaker| match it.contract.as_deref() {
         Some(contract) => compatible.contains(&contract),
         None => core_before == Some(core),
     };
-    match others.iter().find(|it| !is_understood(it)) {
-        None => Ok(()),
-        Some(left) => Err(UpgradeError::LeftBehind {
-            label: left.provider.label(),
-            version: left.version.clone(),
-            contract: left.contract.clone(),
-            core: core.to_owned(),
-        }),
-    }
+    let left_behind = others.iter().filter(|it| !is_understood(it)).map(|left| UpgradeProblem::LeftBehind {
+        label: left.provider.label(),
+        version: left.version.clone(),
+        contract: left.contract.clone(),
+        core: core.to_owned(),
+    });
+    incompatible.chain(left_behind).collect()
 }
 
 #[cfg(test)]
@@ -179,6 +169,7 @@ mod tests {
             kind,
             version: version.to_owned(),
             watched_namespace: None,
+            upgrading_to: None,
         }
     }
 
@@ -202,9 +193,8 @@ mod tests {
             (Infrastructure, "kubeadm", "v1.10.0", "v1.14.0", None),
         ] {
             let target = target(kind, name, from, to);
-            let found = check_step(&target).err();
-            let found = found.map(|it| match it {
-                UpgradeError::TooFar { farthest, .. } => farthest,
+            let found = too_far(&target).map(|it| match it {
+                UpgradeProblem::TooFar { farthest, .. } => farthest,
                 other => panic!("{other}"),
             });
             assert_eq!(found.as_deref(), farthest, "{target:?}");
@@ -226,49 +216,59 @@ mod tests {
         assert!(direction(&target(ProviderType::Core, "c", "v1.0.0", "main")).is_err());
     }
 
-    fn asked(kind: ProviderType, name: &str, namespace: Option<&str>, version: Option<&str>) -> Asked {
-        Asked {
+    fn goal(kind: ProviderType, name: &str, namespace: Option<&str>) -> ProviderGoal {
+        ProviderGoal {
             kind,
             name: name.to_owned(),
             namespace: namespace.map(str::to_owned),
-            version: version.map(str::to_owned),
+            version: VersionGoal::Exact("v1.1.0".to_owned()),
         }
     }
 
     #[test]
-    fn what_is_asked_for_must_be_installed_and_named_once_with_a_version() {
+    fn what_is_named_must_be_one_installed_instance_and_named_once() {
         use ProviderType::{Bootstrap, Core, Infrastructure};
-        let providers = [installed(Core, "cluster-api", "v1.0.0"), installed(Bootstrap, "kubeadm", "v1.0.0")];
-        let bootstrap = asked(Bootstrap, "kubeadm", Some("bootstrap-kubeadm-system"), Some("v1.1.0"));
-        let core = asked(Core, "cluster-api", None, Some("v1.1.0"));
-        let targets = choose(&providers, &[bootstrap.clone(), core.clone()]).unwrap();
-        let labels: Vec<_> = targets.iter().map(|it| it.provider.label()).collect();
-        assert_eq!(labels, ["cluster-api", "bootstrap-kubeadm"]);
-        for (asked, expected) in [
+        let other =
+            Installed { namespace: "other".to_owned(), ..installed(Infrastructure, "twice", "v1.0.0") };
+        let providers = [
+            installed(Core, "cluster-api", "v1.0.0"),
+            installed(Bootstrap, "kubeadm", "v1.0.0"),
+            installed(Infrastructure, "twice", "v1.0.0"),
+            other,
+        ];
+        let bootstrap = goal(Bootstrap, "kubeadm", Some("bootstrap-kubeadm-system"));
+        let core = goal(Core, "cluster-api", None);
+        let one = goal(Infrastructure, "twice", Some("other"));
+        let goals = [one, bootstrap, core.clone()];
+        let chosen = choose(&providers, &goals).unwrap();
+        let labels: Vec<_> = chosen.iter().map(|it| it.0.label()).collect();
+        assert_eq!(labels, ["cluster-api", "bootstrap-kubeadm", "infrastructure-twice"]);
+        assert_eq!(chosen[2].0.namespace, "other");
+        for (goals, expected) in [
             (vec![core.clone(), core], "provider cluster-api is named more than once"),
+            (vec![goal(Infrastructure, "aws", None)], "provider infrastructure-aws is not installed"),
             (
-                vec![asked(Infrastructure, "aws", None, Some("v1"))],
-                "provider infrastructure-aws is not installed",
-            ),
-            (
-                vec![asked(Bootstrap, "kubeadm", Some("elsewhere"), Some("v1"))],
+                vec![goal(Bootstrap, "kubeadm", Some("elsewhere"))],
                 "provider bootstrap-kubeadm is not installed in namespace elsewhere",
             ),
-            (vec![asked(Bootstrap, "kubeadm", None, None)], "provider bootstrap-kubeadm has no version"),
+            (
+                vec![goal(Infrastructure, "twice", None)],
+                "in namespaces infrastructure-twice-system and other",
+            ),
         ] {
-            let message = choose(&providers, &asked).unwrap_err().to_string();
+            let message = choose(&providers, &goals).unwrap_err().to_string();
             assert!(message.contains(expected), "{message}");
         }
     }
 
     #[test]
-    fn there_is_one_core_and_no_provider_twice() {
+    fn there_is_one_core() {
         let core = installed(ProviderType::Core, "cluster-api", "v1.0.0");
         let aws = installed(ProviderType::Infrastructure, "aws", "v1.0.0");
         assert_eq!(core_of(&[aws.clone(), core.clone()]).unwrap(), &core);
         for (providers, expected) in [
             (vec![], "no providers are installed"),
-            (vec![aws.clone()], "but there are none"),
+            (vec![aws], "but there are none"),
             (
                 vec![core.clone(), core],
                 "but there are cluster-api-system/cluster-api, cluster-api-system/cluster-api",
@@ -277,10 +277,6 @@ mod tests {
             let message = core_of(&providers).unwrap_err().to_string();
             assert!(message.contains(expected), "{message}");
         }
-        assert!(check_instances(std::slice::from_ref(&aws)).is_ok());
-        let other = Installed { namespace: "other".to_owned(), ..aws.clone() };
-        let message = check_instances(&[aws, other]).unwrap_err().to_string();
-        assert!(message.contains("infrastructure-aws-system and other"), "{message}");
     }
 
     /// Core's contract, before and after; the others' contracts; which of them are upgraded; who is to blame.
@@ -319,12 +315,11 @@ mod tests {
         ];
         for ((before, core), goes, stays, expected) in cases {
             let (targets, others) = ([speaker("goes", goes)], [speaker("stays", stays)]);
-            let message =
-                check_contracts(core, Some(before), &targets, &others).err().map(|it| it.to_string());
-            match (expected, message) {
-                (None, None) => {}
-                (Some(part), Some(message)) => assert!(message.contains(part), "{message}"),
-                (_, message) => panic!("{core} {goes:?} {stays:?}: {message:?}"),
+            let problems = check_contracts(core, Some(before), &targets, &others);
+            match (expected, problems.as_slice()) {
+                (None, []) => {}
+                (Some(part), [problem]) => assert!(problem.to_string().contains(part), "{problem}"),
+                (_, problems) => panic!("{core} {goes:?} {stays:?}: {problems:?}"),
             }
         }
     }

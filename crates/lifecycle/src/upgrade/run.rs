@@ -1,28 +1,39 @@
-//! An upgrade that is carried out: all controllers are stopped, then the CRDs of all providers are replaced at the
+//! A run: all controllers are stopped, then the CRDs of all providers are replaced at the
 //! same time, then what else belongs to core, then what else belongs to all others.
 
-use std::time::Duration;
+use std::{
+    collections::HashSet,
+    pin::pin,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 
 use capstan_api::provider::ProviderType;
-use futures::future::{join_all, try_join_all};
+use capstan_management::{
+    ManagementCluster, ObjectRef, adoption,
+    apply::{self, ApplyEvent, Wave},
+    error,
+    inventory::{self, Installed},
+    served,
+    sweep::Component,
+};
+use futures::future::{Either, join_all, pending, select, try_join_all};
 use kube::api::DeleteParams;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use super::{
-    CertManagerStep, CertManagerUpgrade, Migration, Step, Upgrade, UpgradeError, mark, prune, scale,
+    CertManagerStep, CertManagerUpgrade, Migration, ReadyUpgrade, Step, UpgradeError, UpgradePlan, prune,
+    scale,
 };
-use crate::cert_manager;
-use capstan_management::{
-    ManagementCluster, ObjectRef, adoption, apply, error, inventory, served, sweep::Component,
-};
+use crate::cert_manager::{self, CertManagerEvent};
 
-/// How long an object may take to go that has to be made anew.
+/// How long an object that has to be recreated may take to go.
 const GONE_LIMIT: Duration = Duration::from_mins(1);
 const FIRST_DELAY: Duration = Duration::from_millis(50);
 const LONGEST_DELAY: Duration = Duration::from_secs(1);
 
-/// What is told on the way.
+/// The progress of an upgrade.
 #[derive(Debug)]
 pub enum UpgradeEvent<'a> {
     /// cert-manager is upgraded.
@@ -34,7 +45,7 @@ pub enum UpgradeEvent<'a> {
     },
     /// It has its new version, and works.
     CertManagerWorks(&'a CertManagerStep),
-    /// Objects of a kind are written anew.
+    /// Objects of a kind are stored in another version.
     Migrating(&'a Migration),
     /// All of them are.
     Migrated {
@@ -50,10 +61,10 @@ pub enum UpgradeEvent<'a> {
     /// Its other objects are being replaced.
     Replacing(&'a Step),
     /// One of its objects is.
-    Applied(apply::ApplyEvent<'a>),
+    Applied(ApplyEvent<'a>),
     /// What its new release does not have any more is being deleted.
     Pruning(&'a Step),
-    /// A CRD stays that was to go: somebody has made objects of it meanwhile.
+    /// A CRD stays that was to go: objects of it were created meanwhile.
     Kept {
         /// Of which provider.
         step: &'a Step,
@@ -66,13 +77,13 @@ pub enum UpgradeEvent<'a> {
     Restored(&'a Step),
 }
 
-/// Who is told.
+/// Receives the progress of an upgrade.
 pub type UpgradeReporter<'a> = &'a (dyn Fn(UpgradeEvent<'_>) + Sync);
 
 /// An upgrade that stopped on its way.
 #[derive(Debug)]
 pub struct Failed {
-    /// Why.
+    /// The first error.
     pub error: UpgradeError,
     /// The provider that was being upgraded; none if it had not come to that.
     pub stopped: Option<Stopped>,
@@ -97,93 +108,239 @@ pub struct Stopped {
     pub not_unmarked: Option<UpgradeError>,
 }
 
-/// How far providers have come.
+/// A provider's instance.
+type Instance = (String, String);
+
+/// How far a run has come.
 #[derive(Default)]
-struct Course<'a> {
-    /// Those that failed, and why.
-    failed: Vec<(&'a Step, UpgradeError)>,
-    /// Those whose turn did not come.
-    waiting: Vec<&'a Step>,
-    /// Those that have their new version.
-    upgraded: Vec<&'a Step>,
+struct Progress {
+    /// Instances of which something may be replaced.
+    touched: Mutex<HashSet<Instance>>,
+    /// Instances that have their new version.
+    upgraded: Mutex<HashSet<Instance>>,
 }
 
-impl Upgrade {
-    /// Stops all controllers, since they take their time to end, replaces all CRDs, since a server takes its time
-    /// with each and makes them known meanwhile, then upgrades core, and then all others. Where that fails, the
-    /// controllers that were stopped run again.
-    pub async fn carry_out(
+impl Progress {
+    fn touch(&self, step: &Step) {
+        self.touched.lock().unwrap_or_else(PoisonError::into_inner).insert(step.instance());
+    }
+
+    fn finish(&self, step: &Step) {
+        self.upgraded.lock().unwrap_or_else(PoisonError::into_inner).insert(step.instance());
+    }
+
+    fn is_touched(&self, step: &Step) -> bool {
+        self.touched.lock().unwrap_or_else(PoisonError::into_inner).contains(&step.instance())
+    }
+
+    fn is_finished(&self, step: &Step) -> bool {
+        self.upgraded.lock().unwrap_or_else(PoisonError::into_inner).contains(&step.instance())
+    }
+}
+
+/// One run of an upgrade.
+struct Run<'a> {
+    cluster: &'a ManagementCluster,
+    plan: &'a UpgradePlan,
+    report: UpgradeReporter<'a>,
+    progress: Progress,
+}
+
+impl ReadyUpgrade {
+    /// Upgrades. Where that fails, the controllers that were stopped run again.
+    pub async fn run(&self, report: UpgradeReporter<'_>) -> Result<(), Failed> {
+        self.run_until(pending(), report).await
+    }
+
+    /// Upgrades until told to stop: then, too, the controllers that were stopped run again, and a later run goes on.
+    pub async fn run_until(
         &self,
-        cluster: &ManagementCluster,
-        tell: UpgradeReporter<'_>,
+        stop: impl Future<Output = ()>,
+        report: UpgradeReporter<'_>,
     ) -> Result<(), Failed> {
-        if let Err(error) = self.before(cluster, tell).await {
+        let run = Run { cluster: &self.cluster, plan: &self.plan, report, progress: Progress::default() };
+        match select(Box::pin(run.carry_out()), pin!(stop)).await {
+            Either::Left((result, _)) => return result,
+            // Its requests end before anything is restored.
+            Either::Right(((), work)) => drop(work),
+        }
+        let (upgraded, left): (Vec<&Step>, Vec<&Step>) =
+            self.plan.steps.iter().partition(|it| run.progress.is_finished(it));
+        let waiting = join_all(left.into_iter().map(|it| run.restore(it))).await;
+        let upgraded = upgraded.into_iter().map(Step::label).collect();
+        Err(Failed { error: UpgradeError::CutOff, stopped: None, others: Vec::new(), waiting, upgraded })
+    }
+}
+
+impl<'a> Run<'a> {
+    /// Stops all controllers, since they take their time to end, replaces all CRDs, since a server takes its time
+    /// with each and makes them known meanwhile, then upgrades core, and then all others.
+    async fn carry_out(&self) -> Result<(), Failed> {
+        if let Err(error) = self.before().await {
             // A run before this one may have stopped some.
-            let waiting = join_all(self.steps.iter().map(|it| it.restore(cluster, tell, false))).await;
+            let waiting = join_all(self.plan.steps.iter().map(|it| self.restore(it))).await;
             return Err(Failed { error, stopped: None, others: Vec::new(), waiting, upgraded: Vec::new() });
         }
-        let all = self.steps.iter().collect();
-        let (waiting, failed) = each(all, |it| it.stop(cluster, tell)).await;
+        let all = self.plan.steps.iter().collect();
+        let (waiting, failed) = each(all, |it| self.stop(it)).await;
         if !failed.is_empty() {
-            let course = Course { failed, waiting, ..Course::default() };
-            return course.end(cluster, tell, false).await;
+            return self.end(failed, waiting, Vec::new()).await;
         }
-        let (waiting, failed) = each(waiting, |it| it.define(cluster, tell)).await;
+        let (waiting, failed) = each(waiting, |it| self.define(it)).await;
         if !failed.is_empty() {
-            let course = Course { failed, waiting, ..Course::default() };
-            return course.end(cluster, tell, true).await;
+            return self.end(failed, waiting, Vec::new()).await;
         }
         let (core, others) = waiting.into_iter().partition(|it| it.from.kind == ProviderType::Core);
-        let (replaced, failed) = each(core, |it| it.replace(cluster, tell)).await;
+        let (replaced, failed) = each(core, |it| self.replace(it)).await;
         if !failed.is_empty() {
-            let course = Course { failed, waiting: others, ..Course::default() };
-            return course.end(cluster, tell, true).await;
+            return self.end(failed, others, Vec::new()).await;
         }
-        // What is left to do for core holds nobody up.
+        // The last steps of core hold up no other provider.
         let others = each(others, async |it| {
-            it.replace(cluster, tell).await?;
-            it.finish(cluster, tell).await
+            self.replace(it).await?;
+            self.finish(it).await
         });
-        let (core, others) = futures::join!(each(replaced, |it| it.finish(cluster, tell)), others);
+        let (core, others) = futures::join!(each(replaced, |it| self.finish(it)), others);
         let (upgraded, failed) = ([core.0, others.0].concat(), core.1.into_iter().chain(others.1).collect());
-        Course { failed, waiting: Vec::new(), upgraded }.end(cluster, tell, true).await
+        self.end(failed, Vec::new(), upgraded).await
+    }
+
+    /// Has the controllers run again of all providers that do not have their new version.
+    async fn end(
+        &self,
+        failed: Vec<(&'a Step, UpgradeError)>,
+        waiting: Vec<&'a Step>,
+        upgraded: Vec<&'a Step>,
+    ) -> Result<(), Failed> {
+        let failed = failed.into_iter().map(async |(step, error)| (error, self.restore(step).await));
+        let waiting = waiting.into_iter().map(|it| self.restore(it));
+        let (failed, waiting) = futures::join!(join_all(failed), join_all(waiting));
+        let mut failed = failed.into_iter();
+        let Some((error, stopped)) = failed.next() else { return Ok(()) };
+        let upgraded = upgraded.into_iter().map(Step::label).collect();
+        Err(Failed { error, stopped: Some(stopped), others: failed.collect(), waiting, upgraded })
     }
 
     /// What can be done while all controllers run.
-    async fn before(
-        &self,
-        cluster: &ManagementCluster,
-        tell: UpgradeReporter<'_>,
-    ) -> Result<(), UpgradeError> {
-        if let Some(CertManagerUpgrade { step, migrations, .. }) = &self.cert_manager {
-            tell(UpgradeEvent::CertManager(step));
-            migrate(cluster, migrations, tell).await?;
-            let told = |event: cert_manager::Event<'_>| match event {
-                cert_manager::Event::Apply(event) => tell(UpgradeEvent::Applied(event)),
-                cert_manager::Event::Waiting { reason } => tell(UpgradeEvent::CertManagerWaiting { reason }),
+    async fn before(&self) -> Result<(), UpgradeError> {
+        if let Some(CertManagerUpgrade { step, migrations, .. }) = &self.plan.cert_manager {
+            (self.report)(UpgradeEvent::CertManager(step));
+            self.migrate(migrations).await?;
+            let report = |event: CertManagerEvent<'_>| match event {
+                CertManagerEvent::Apply(event) => (self.report)(UpgradeEvent::Applied(event)),
+                CertManagerEvent::Waiting { reason } => {
+                    (self.report)(UpgradeEvent::CertManagerWaiting { reason });
+                }
             };
-            cert_manager::upgrade(cluster, &step.manifest, step.limit, &told).await?;
-            tell(UpgradeEvent::CertManagerWorks(step));
+            cert_manager::upgrade(self.cluster, &step.manifest, step.limit, &report).await?;
+            (self.report)(UpgradeEvent::CertManagerWorks(step));
         }
-        for step in &self.steps {
-            migrate(cluster, &step.migrations, tell).await?;
+        for step in &self.plan.steps {
+            self.migrate(&step.migrations).await?;
         }
-        try_join_all(self.steps.iter().map(|it| mark::set(cluster, &it.from, &it.to.version))).await?;
+        let stopped = self.plan.steps.iter().filter(|it| !it.is_reapply);
+        let marks =
+            stopped.map(|it| Installed { upgrading_to: Some(it.to.version.clone()), ..it.from.clone() });
+        try_join_all(marks.map(async |it| inventory::record(self.cluster, &it).await)).await?;
         Ok(())
     }
-}
 
-async fn migrate(
-    cluster: &ManagementCluster,
-    migrations: &[Migration],
-    tell: UpgradeReporter<'_>,
-) -> Result<(), UpgradeError> {
-    for migration in migrations {
-        tell(UpgradeEvent::Migrating(migration));
-        let count = migration.carry_out(cluster).await?;
-        tell(UpgradeEvent::Migrated { migration, count });
+    async fn migrate(&self, migrations: &[Migration]) -> Result<(), UpgradeError> {
+        for migration in migrations {
+            (self.report)(UpgradeEvent::Migrating(migration));
+            let count = migration.carry_out(self.cluster).await?;
+            (self.report)(UpgradeEvent::Migrated { migration, count });
+        }
+        Ok(())
     }
-    Ok(())
+
+    async fn stop(&self, step: &Step) -> Result<(), UpgradeError> {
+        let kept: Vec<Component> = step.installed.iter().filter(|it| step.keeps(it)).cloned().collect();
+        adoption::adopt(self.cluster, &kept).await?;
+        if step.is_reapply {
+            return Ok(());
+        }
+        (self.report)(UpgradeEvent::Stopping(step));
+        scale::stop(self.cluster, &step.label(), step.scope()).await
+    }
+
+    /// Replaces the CRDs.
+    async fn define(&self, step: &Step) -> Result<(), UpgradeError> {
+        let written = step.to_write();
+        let crds = apply::crds(&written);
+        if !crds.is_empty() {
+            self.progress.touch(step);
+            (self.report)(UpgradeEvent::Defining(step));
+            let report = |event: ApplyEvent<'_>| (self.report)(UpgradeEvent::Applied(event));
+            apply::write(self.cluster, self.cluster.kinds().await?, &crds, &report).await?;
+        }
+        Ok(())
+    }
+
+    /// Replaces everything but the CRDs.
+    async fn replace(&self, step: &Step) -> Result<(), UpgradeError> {
+        self.progress.touch(step);
+        (self.report)(UpgradeEvent::Replacing(step));
+        let report = |event: ApplyEvent<'_>| (self.report)(UpgradeEvent::Applied(event));
+        let mut kinds = self.cluster.kinds().await?.clone();
+        kinds.learn_all(step.to.components.objects());
+        let is_crd = |it: &&Value| Wave::of(it) == Wave::Crds;
+        let (crds, others): (Vec<_>, Vec<_>) = step.to_write().into_iter().partition(is_crd);
+        served::wait(self.cluster, apply::used(&crds, &others)).await?;
+        let is_recreated = |it: &&Value| step.replaced.contains(&ObjectRef::of(it));
+        let (mut recreated, changed): (Vec<_>, Vec<_>) = others.into_iter().partition(is_recreated);
+        apply::write(self.cluster, &kinds, &changed, &report).await?;
+        // Nothing is away for longer than it must be.
+        recreated.sort_by_key(|it| Wave::of(it));
+        for object in recreated {
+            remove(self.cluster, &ObjectRef::of(object)).await?;
+            apply::write(self.cluster, &kinds, &[object], &report).await?;
+        }
+        Ok(())
+    }
+
+    /// What is left to do when the new objects are written.
+    async fn finish(&self, step: &Step) -> Result<(), UpgradeError> {
+        (self.report)(UpgradeEvent::Pruning(step));
+        let written = step.to_write();
+        let (kept, (), ()) = futures::try_join!(
+            async { Ok::<_, UpgradeError>(prune::delete(self.cluster, &step.leftovers.gone).await?) },
+            async { Ok(served::wait(self.cluster, apply::crds(&written)).await?) },
+            async {
+                if step.is_reapply {
+                    return Ok(());
+                }
+                let release = step.to.components.objects();
+                scale::start_new(self.cluster, &step.label(), step.scope(), release).await
+            },
+        )?;
+        for crd in &kept {
+            (self.report)(UpgradeEvent::Kept { step, crd });
+        }
+        let entry = step.to.entry();
+        if entry != step.from {
+            inventory::record(self.cluster, &entry).await?;
+        }
+        self.progress.finish(step);
+        (self.report)(UpgradeEvent::Upgraded(step));
+        Ok(())
+    }
+
+    /// Starts the controllers again that were stopped. The mark goes where nothing was replaced, now or before.
+    async fn restore(&self, step: &Step) -> Stopped {
+        let started = start_again(self.cluster, step).await;
+        if matches!(started, Ok(true)) {
+            (self.report)(UpgradeEvent::Restored(step));
+        }
+        let is_touched = self.progress.is_touched(step);
+        let is_marked = is_touched || step.from.upgrading_to.is_some() || step.is_reapply;
+        let not_unmarked = if is_marked {
+            None
+        } else {
+            inventory::record(self.cluster, &step.from).await.err().map(UpgradeError::from)
+        };
+        Stopped { label: step.label(), is_defined: is_touched, not_started: started.err(), not_unmarked }
+    }
 }
 
 /// Does the same with several providers at the same time: those that it worked with, and those that it did not.
@@ -205,164 +362,68 @@ where
     (done, failed)
 }
 
-impl Course<'_> {
-    /// Has the controllers of all run again that do not have their new version.
-    async fn end(
-        self,
-        cluster: &ManagementCluster,
-        tell: UpgradeReporter<'_>,
-        are_defined: bool,
-    ) -> Result<(), Failed> {
-        let failed = self
-            .failed
-            .into_iter()
-            .map(async |(step, error)| (error, step.restore(cluster, tell, are_defined).await));
-        // Who has no new CRDs is as before.
-        let is_defined = |it: &Step| are_defined && !apply::crds(&it.to_write()).is_empty();
-        let waiting = self.waiting.into_iter().map(|it| it.restore(cluster, tell, is_defined(it)));
-        let (failed, waiting) = futures::join!(join_all(failed), join_all(waiting));
-        let mut failed = failed.into_iter();
-        let Some((error, stopped)) = failed.next() else { return Ok(()) };
-        let upgraded = self.upgraded.into_iter().map(Step::label).collect();
-        Err(Failed { error, stopped: Some(stopped), others: failed.collect(), waiting, upgraded })
-    }
-}
-
 impl Step {
-    async fn stop(&self, cluster: &ManagementCluster, tell: UpgradeReporter<'_>) -> Result<(), UpgradeError> {
-        let kept: Vec<Component> = self.installed.iter().filter(|it| self.keeps(it)).cloned().collect();
-        adoption::adopt(cluster, &kept).await?;
-        tell(UpgradeEvent::Stopping(self));
-        scale::stop(cluster, &self.label()).await
+    fn instance(&self) -> Instance {
+        (self.label(), self.from.namespace.clone())
     }
 
-    /// Replaces the CRDs.
-    async fn define(
-        &self,
-        cluster: &ManagementCluster,
-        tell: UpgradeReporter<'_>,
-    ) -> Result<(), UpgradeError> {
-        let written = self.to_write();
-        let crds = apply::crds(&written);
-        if !crds.is_empty() {
-            tell(UpgradeEvent::Defining(self));
-            let told = |event: apply::ApplyEvent<'_>| tell(UpgradeEvent::Applied(event));
-            apply::write(cluster, cluster.kinds().await?, &crds, &told).await?;
-        }
-        Ok(())
+    /// The namespace of this instance's controllers, where the provider has others.
+    fn scope(&self) -> Option<&str> {
+        self.has_others.then_some(self.from.namespace.as_str())
     }
 
-    /// Replaces everything but the CRDs.
-    async fn replace(
-        &self,
-        cluster: &ManagementCluster,
-        tell: UpgradeReporter<'_>,
-    ) -> Result<(), UpgradeError> {
-        tell(UpgradeEvent::Replacing(self));
-        let told = |event: apply::ApplyEvent<'_>| tell(UpgradeEvent::Applied(event));
-        let mut kinds = cluster.kinds().await?.clone();
-        kinds.learn_all(self.to.components.objects());
-        let is_crd = |it: &&Value| apply::Wave::of(it) == apply::Wave::Crds;
-        let (crds, others): (Vec<_>, Vec<_>) = self.to_write().into_iter().partition(is_crd);
-        served::wait(cluster, apply::used(&crds, &others)).await?;
-        let is_made_anew = |it: &&Value| self.replaced.contains(&ObjectRef::of(it));
-        let (mut anew, changed): (Vec<_>, Vec<_>) = others.into_iter().partition(is_made_anew);
-        apply::write(cluster, &kinds, &changed, &told).await?;
-        // Nothing is away for longer than it must be.
-        anew.sort_by_key(|it| apply::Wave::of(it));
-        for object in anew {
-            self.remove(cluster, &ObjectRef::of(object)).await?;
-            apply::write(cluster, &kinds, &[object], &told).await?;
-        }
-        Ok(())
-    }
-
-    /// What is left to do when the new objects are written.
-    async fn finish(
-        &self,
-        cluster: &ManagementCluster,
-        tell: UpgradeReporter<'_>,
-    ) -> Result<(), UpgradeError> {
-        tell(UpgradeEvent::Pruning(self));
-        let (label, written) = (self.label(), self.to_write());
-        let (kept, (), ()) = futures::try_join!(
-            async { Ok::<_, UpgradeError>(prune::delete(cluster, &self.leftovers.gone).await?) },
-            async { Ok(served::wait(cluster, apply::crds(&written)).await?) },
-            scale::start_new(cluster, &label, self.to.components.objects()),
-        )?;
-        for crd in &kept {
-            tell(UpgradeEvent::Kept { step: self, crd });
-        }
-        inventory::record(cluster, &self.to.entry()).await?;
-        tell(UpgradeEvent::Upgraded(self));
-        Ok(())
-    }
-
-    /// Starts the controllers again that were stopped. The mark goes where nothing was replaced, now or before.
-    async fn restore(
-        &self,
-        cluster: &ManagementCluster,
-        tell: UpgradeReporter<'_>,
-        is_touched: bool,
-    ) -> Stopped {
-        let started = self.start_again(cluster).await;
-        if matches!(started, Ok(true)) {
-            tell(UpgradeEvent::Restored(self));
-        }
-        let not_unmarked = if is_touched || self.is_begun {
-            None
-        } else {
-            inventory::record(cluster, &self.from).await.err().map(UpgradeError::from)
-        };
-        Stopped { label: self.label(), is_defined: is_touched, not_started: started.err(), not_unmarked }
-    }
-
-    async fn start_again(&self, cluster: &ManagementCluster) -> Result<bool, UpgradeError> {
-        let is_started = scale::start(cluster, &self.label()).await?;
-        let kinds = cluster.kinds().await?;
-        for id in self.replaced.iter().filter(|it| it.kind == "Deployment") {
-            let Some(kind) = kinds.find(&id.api_version, &id.kind) else { continue };
-            let found = cluster.objects(kind, id.namespace.as_deref()).get_metadata_opt(&id.name).await;
-            if found.map_err(|error| cluster.failed(format!("look at {id}"), error))?.is_none() {
-                return Err(UpgradeError::Gone { object: Box::new(id.clone()) });
-            }
-        }
-        Ok(is_started)
-    }
-
+    /// What is to be written: what would change, and shared objects only where no other instance has newer ones.
     fn to_write(&self) -> Vec<&Value> {
         let is_changed = |it: &&Value| !self.unchanged.contains(&ObjectRef::of(it));
-        self.to.components.objects().iter().filter(is_changed).collect()
+        let components = &self.to.components;
+        if self.writes_shared {
+            components.objects().iter().filter(is_changed).collect()
+        } else {
+            components.instance().filter(is_changed).collect()
+        }
     }
 
     fn keeps(&self, component: &Component) -> bool {
         !self.leftovers.gone.iter().any(|it| it.id == component.id)
     }
+}
 
-    /// Deletes an object that has to be made anew, and waits until it is gone.
-    async fn remove(&self, cluster: &ManagementCluster, object: &ObjectRef) -> Result<(), UpgradeError> {
-        let kinds = cluster.kinds().await?;
-        let Some(kind) = kinds.find(&object.api_version, &object.kind) else { return Ok(()) };
-        let api = cluster.objects(kind, object.namespace.as_deref());
-        match api.delete(&object.name, &DeleteParams::background()).await {
-            Ok(_) => {}
-            Err(error) if error::is_not_found(&error) => return Ok(()),
-            Err(error) => return Err(cluster.failed(format!("delete {object}"), error).into()),
+async fn start_again(cluster: &ManagementCluster, step: &Step) -> Result<bool, UpgradeError> {
+    let is_started = scale::start(cluster, &step.label(), step.scope()).await?;
+    let kinds = cluster.kinds().await?;
+    for id in step.replaced.iter().filter(|it| it.kind == "Deployment") {
+        let Some(kind) = kinds.find(&id.api_version, &id.kind) else { continue };
+        let found = cluster.objects(kind, id.namespace.as_deref()).get_metadata_opt(&id.name).await;
+        if found.map_err(|error| cluster.failed(format!("look at {id}"), error))?.is_none() {
+            return Err(UpgradeError::Gone { object: Box::new(id.clone()) });
         }
-        let (start, mut delay) = (Instant::now(), FIRST_DELAY);
-        loop {
-            let found = api.get_metadata_opt(&object.name).await;
-            let found = found.map_err(|error| cluster.failed(format!("look at {object}"), error))?;
-            let Some(found) = found else { return Ok(()) };
-            if start.elapsed() > GONE_LIMIT {
-                return Err(UpgradeError::StillThere {
-                    object: Box::new(object.clone()),
-                    seconds: GONE_LIMIT.as_secs(),
-                    finalizers: found.metadata.finalizers.unwrap_or_default(),
-                });
-            }
-            sleep(delay).await;
-            delay = (delay * 2).min(LONGEST_DELAY);
+    }
+    Ok(is_started)
+}
+
+/// Deletes an object that has to be recreated, and waits until it is gone.
+async fn remove(cluster: &ManagementCluster, object: &ObjectRef) -> Result<(), UpgradeError> {
+    let kinds = cluster.kinds().await?;
+    let Some(kind) = kinds.find(&object.api_version, &object.kind) else { return Ok(()) };
+    let api = cluster.objects(kind, object.namespace.as_deref());
+    match api.delete(&object.name, &DeleteParams::background()).await {
+        Ok(_) => {}
+        Err(error) if error::is_not_found(&error) => return Ok(()),
+        Err(error) => return Err(cluster.failed(format!("delete {object}"), error).into()),
+    }
+    let (start, mut delay) = (Instant::now(), FIRST_DELAY);
+    loop {
+        let found = api.get_metadata_opt(&object.name).await;
+        let found = found.map_err(|error| cluster.failed(format!("look at {object}"), error))?;
+        let Some(found) = found else { return Ok(()) };
+        if start.elapsed() > GONE_LIMIT {
+            return Err(UpgradeError::StillThere {
+                object: Box::new(object.clone()),
+                seconds: GONE_LIMIT.as_secs(),
+                finalizers: found.metadata.finalizers.unwrap_or_default(),
+            });
         }
+        sleep(delay).await;
+        delay = (delay * 2).min(LONGEST_DELAY);
     }
 }

@@ -39,28 +39,37 @@ enum Change {
     Forget,
 }
 
-/// Stops the controllers of a provider, and waits until none runs.
-pub(super) async fn stop(cluster: &ManagementCluster, label: &str) -> Result<(), UpgradeError> {
+/// Stops the controllers of a provider, in one namespace or in all, and waits until none runs.
+pub(super) async fn stop(
+    cluster: &ManagementCluster,
+    label: &str,
+    namespace: Option<&str>,
+) -> Result<(), UpgradeError> {
     let Some(kind) = deployments(cluster).await? else { return Ok(()) };
-    let found = cluster.list(&kind, None, &sweep::selector_of(label)).await?;
+    let found = cluster.list(&kind, namespace, &sweep::selector_of(label)).await?;
     let each = found.into_iter().map(|deployment| stop_one(cluster, &kind, deployment));
     stream::iter(each).buffer_unordered(AT_ONCE).try_collect().await
 }
 
 /// Starts as many controllers of a provider as there were before they were stopped. Whether any were.
-pub(super) async fn start(cluster: &ManagementCluster, label: &str) -> Result<bool, UpgradeError> {
-    start_unless_named(cluster, label, &HashSet::new()).await
+pub(super) async fn start(
+    cluster: &ManagementCluster,
+    label: &str,
+    namespace: Option<&str>,
+) -> Result<bool, UpgradeError> {
+    start_unless_named(cluster, label, namespace, &HashSet::new()).await
 }
 
 /// The same when a new release is there. Those whose number it names run already: only the note is taken off them.
 pub(super) async fn start_new(
     cluster: &ManagementCluster,
     label: &str,
+    namespace: Option<&str>,
     release: &[Value],
 ) -> Result<(), UpgradeError> {
     let (named, open) = by_replicas(release);
     if !open.is_empty() {
-        start_unless_named(cluster, label, &named).await?;
+        start_unless_named(cluster, label, namespace, &named).await?;
         return Ok(());
     }
     let Some(kind) = deployments(cluster).await? else { return Ok(()) };
@@ -76,10 +85,11 @@ pub(super) async fn start_new(
 async fn start_unless_named(
     cluster: &ManagementCluster,
     label: &str,
+    namespace: Option<&str>,
     named: &HashSet<Name>,
 ) -> Result<bool, UpgradeError> {
     let Some(kind) = deployments(cluster).await? else { return Ok(false) };
-    let found = cluster.list(&kind, None, &sweep::selector_of(label)).await?;
+    let found = cluster.list(&kind, namespace, &sweep::selector_of(label)).await?;
     let are_stopped = found.iter().any(|it| to_start(it, false) != Change::None);
     let each = found.into_iter().map(async |deployment| {
         let is_named = named.contains(&(deployment.namespace().unwrap_or_default(), deployment.name_any()));

@@ -1,6 +1,6 @@
 //! The upgrade of one provider, as it is decided before anything is stopped.
 
-use std::collections::HashSet;
+use std::{borrow::Cow, collections::HashSet};
 
 use kube::{api::DynamicObject, core::ObjectMeta};
 use serde_json::Value;
@@ -11,7 +11,10 @@ use super::{
     rules::Target,
     storage::{self, Migration},
 };
-use crate::release::Prepared;
+use crate::{
+    instance::{self, Owner},
+    release::Prepared,
+};
 use capstan_management::{
     ManagementCluster, ObjectRef, adoption,
     dry_run::{Outcome, Trial},
@@ -26,18 +29,24 @@ pub struct Step {
     pub from: Installed,
     /// The release that it gets.
     pub to: Prepared,
-    /// Whether a run before this one began it and did not finish.
-    pub is_begun: bool,
+    /// Whether the same version is applied again, while the controllers run.
+    pub is_reapply: bool,
+    /// Whether this instance's shared objects count: no other instance has a newer version.
+    pub writes_shared: bool,
+    /// Whether the provider has other instances.
+    pub(super) has_others: bool,
     /// What is installed for it now.
     pub installed: Vec<Component>,
     /// What the release does not have any more.
     pub leftovers: Leftovers,
-    /// Objects that have to be made anew, since a field cannot be changed.
+    /// Objects that have to be recreated, since a field cannot be changed.
     pub replaced: Vec<ObjectRef>,
     /// Objects that are as they should be.
     pub unchanged: HashSet<ObjectRef>,
-    /// Kinds whose objects have to be written anew first.
+    /// Kinds whose objects have to be stored in another version first.
     pub migrations: Vec<Migration>,
+    /// Objects that the server would refuse, and why.
+    pub refusals: Vec<(ObjectRef, String)>,
     /// What the server could not be asked.
     pub notes: Vec<String>,
 }
@@ -55,6 +64,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) installed: &'a [Component],
     /// What is in the new releases.
     pub(super) coming: &'a Coming,
+    /// The inventory as it will be.
+    pub(super) after: &'a [Installed],
 }
 
 /// Compares what is there with what is to come, and with what the server says to it.
@@ -63,43 +74,64 @@ pub(super) async fn decide(
     Target { provider, version }: Target,
     release: Prepared,
     mut trials: Vec<Trial>,
-    Surroundings { installed, coming }: Surroundings<'_>,
-    is_begun: bool,
+    Surroundings { installed, coming, after }: Surroundings<'_>,
 ) -> Result<Step, UpgradeError> {
     let label = provider.label();
-    let objects = release.components.objects();
-    let leftovers = prune::find(cluster, installed, &label, coming).await?;
-    let own: Vec<Component> = installed.iter().filter(|it| it.provider() == Some(&label)).cloned().collect();
-    let migrations = storage::find(cluster, &label, &version, objects, &mut trials).await?;
-    let replaced = judge(&trials).map_err(|refusals| UpgradeError::Refused {
-        label: label.clone(),
-        version: version.clone(),
-        refusals,
-    })?;
-    let mut unchanged = unchanged(&trials, &own);
+    let is_other = |it: &&Installed| it.label() == label && it.namespace != provider.namespace;
+    let others: Vec<&Installed> = after.iter().filter(is_other).collect();
+    let other_namespaces: Vec<&str> = others.iter().map(|it| it.namespace.as_str()).collect();
+    let writes_shared = instance::is_newest(&version, others.iter().map(|it| it.version.as_str()));
+    let is_own = |it: &&Component| {
+        it.provider() == Some(&label)
+            && match instance::owner(it, &provider.namespace, &other_namespaces) {
+                Owner::This => true,
+                Owner::All => writes_shared,
+                Owner::Another => false,
+            }
+    };
+    let own: Vec<Component> = installed.iter().filter(is_own).cloned().collect();
+    let objects = if writes_shared {
+        Cow::Borrowed(release.components.objects())
+    } else {
+        let written: Vec<Value> = release.components.instance().cloned().collect();
+        let ids: HashSet<ObjectRef> = written.iter().map(ObjectRef::of).collect();
+        trials.retain(|it| ids.contains(&it.object));
+        Cow::Owned(written)
+    };
+    let leftovers = prune::find(cluster, &own, &label, coming).await?;
+    let migrations = storage::find(cluster, &label, &version, &objects, &mut trials).await?;
+    let (replaced, refusals) = judge(&trials);
+    let is_reapply = provider.version == version && provider.upgrading_to.is_none();
+    let mut unchanged = unchanged(&trials, &own, is_reapply);
     // Of several that write an object the last one counts, and a trial of a migrated CRD is not of the new one.
     unchanged.retain(|id| !coming.is_shared(id) && !migrations.iter().any(|it| it.is_of(id)));
     let notes = trials.into_iter().filter_map(|it| it.note).collect();
+    let has_others = !others.is_empty();
+    drop(objects);
     Ok(Step {
         from: provider,
         to: release,
-        is_begun,
+        is_reapply,
+        writes_shared,
+        has_others,
         installed: own,
         leftovers,
         replaced,
         unchanged,
         migrations,
+        refusals,
         notes,
     })
 }
 
-/// What need not be written, since the server says that it would change nothing; but for what is stopped or taken over
+/// What need not be written, since the server says that it would change nothing; but for what is stopped or adopted
 /// meanwhile.
-fn unchanged(trials: &[Trial], installed: &[Component]) -> HashSet<ObjectRef> {
+fn unchanged(trials: &[Trial], installed: &[Component], keeps_running: bool) -> HashSet<ObjectRef> {
     let is_same = |trial: &&Trial| {
         let Outcome::Stored(stored) = &trial.outcome else { return false };
         let Some(component) = installed.iter().find(|it| it.id == trial.object) else { return false };
-        let is_left_alone = trial.object.kind != "Deployment" && !adoption::is_needed(component);
+        let is_stopped = trial.object.kind == "Deployment" && !keeps_running;
+        let is_left_alone = !is_stopped && !adoption::is_needed(component);
         is_left_alone && is_as_stored(component, stored)
     };
     trials.iter().filter(is_same).map(|it| it.object.clone()).collect()
@@ -119,8 +151,8 @@ fn content_of(stored: &Value) -> Option<Value> {
     Some(serde_json::from_value::<DynamicObject>(stored.clone()).ok()?.data)
 }
 
-/// The objects that have to be made anew, or those that the server would refuse for another reason.
-fn judge(trials: &[Trial]) -> Result<Vec<ObjectRef>, Vec<(ObjectRef, String)>> {
+/// The objects that have to be recreated, and those that the server would refuse for another reason.
+fn judge(trials: &[Trial]) -> (Vec<ObjectRef>, Vec<(ObjectRef, String)>) {
     let (mut replaced, mut refused) = (Vec::new(), Vec::new());
     for trial in trials {
         let Some((object, reason)) = refusal(trial) else { continue };
@@ -130,7 +162,7 @@ fn judge(trials: &[Trial]) -> Result<Vec<ObjectRef>, Vec<(ObjectRef, String)>> {
             refused.push((object, reason));
         }
     }
-    if refused.is_empty() { Ok(replaced) } else { Err(refused) }
+    (replaced, refused)
 }
 
 /// Whether nothing of the user's is lost with an object.
@@ -178,7 +210,7 @@ mod tests {
     #[test]
     fn what_the_server_would_leave_as_it_is_need_not_be_written() {
         let object = |generation: Option<i64>, label: &str, data: Option<&str>| json!({"apiVersion": "v1", "metadata": {"name": "it", "generation": generation, "labels": {"a": label}}, "data": data});
-        let case = |kind: &str, live: Value, is_whole: bool, stored: Value| {
+        let case_while = |keeps_running: bool, kind: &str, live: Value, is_whole: bool, stored: Value| {
             let live: DynamicObject = serde_json::from_value(live).unwrap();
             let object = refused(kind, "").object;
             let component = Component {
@@ -193,13 +225,17 @@ mod tests {
                 content: is_whole.then_some(live.data),
             };
             let outcome = Outcome::Stored(Box::new(stored));
-            !unchanged(&[Trial { object, outcome, note: None }], &[component]).is_empty()
+            !unchanged(&[Trial { object, outcome, note: None }], &[component], keeps_running).is_empty()
+        };
+        let case = |kind: &str, live: Value, is_whole: bool, stored: Value| {
+            case_while(false, kind, live, is_whole, stored)
         };
         let one = || object(Some(1), "b", None);
         assert!(case("CustomResourceDefinition", one(), false, one()));
         assert!(!case("CustomResourceDefinition", one(), false, object(Some(2), "b", None)));
         assert!(!case("CustomResourceDefinition", one(), false, object(Some(1), "c", None)));
         assert!(!case("Deployment", one(), false, one()), "it is stopped meanwhile");
+        assert!(case_while(true, "Deployment", one(), false, one()), "nothing is stopped");
         let theirs = || {
             let mut object = one();
             let fields = json!({"manager": "clusterctl", "operation": "Update", "fieldsV1": {"f:spec": {}}});
@@ -215,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_changed_is_made_anew_unless_something_would_be_lost() {
+    fn what_cannot_be_changed_is_recreated_unless_something_would_be_lost() {
         for (kind, reason, is_replaced) in [
             ("Deployment", "spec.selector: Invalid value: {}: field is immutable", true),
             ("ClusterRoleBinding", "roleRef: Invalid value: {}: cannot change roleRef", true),
@@ -224,8 +260,11 @@ mod tests {
             ("CustomResourceDefinition", "spec.scope: Invalid value: field is immutable", false),
             ("Secret", "data: Forbidden: field is immutable when `immutable` is set", false),
         ] {
-            assert_eq!(judge(&[refused(kind, reason)]).is_ok(), is_replaced, "{kind} {reason}");
+            let (replaced, refused) = judge(&[refused(kind, reason)]);
+            assert_eq!(
+                (replaced.len(), refused.len()),
+                (usize::from(is_replaced), usize::from(!is_replaced))
+            );
         }
-        assert_eq!(judge(&[]), Ok(Vec::new()));
     }
 }

@@ -7,6 +7,8 @@ mod rbac;
 mod watching;
 mod workloads;
 
+use std::collections::HashSet;
+
 use capstan_api::names::label;
 use serde_json::Value;
 
@@ -68,10 +70,26 @@ impl Components {
         self.those(false)
     }
 
+    /// The components after a change to their objects. An object that the change adds belongs to this instance alone.
+    pub fn alter<E>(mut self, change: impl FnOnce(&mut Vec<Value>) -> Result<(), E>) -> Result<Self, E> {
+        let shared: HashSet<Name> = self.shared().map(name_of).collect();
+        change(&mut self.objects)?;
+        self.is_shared = self.objects.iter().map(|it| shared.contains(&name_of(it))).collect();
+        Ok(self)
+    }
+
     fn those(&self, shared: bool) -> impl Iterator<Item = &Value> {
         let marked = self.objects.iter().zip(&self.is_shared);
         marked.filter(move |(_, is_shared)| **is_shared == shared).map(|(object, _)| object)
     }
+}
+
+/// Group and version, kind, namespace and name.
+type Name = [String; 4];
+
+fn name_of(object: &Value) -> Name {
+    ["/apiVersion", "/kind", "/metadata/namespace", "/metadata/name"]
+        .map(|it| object.pointer(it).and_then(Value::as_str).unwrap_or_default().to_owned())
 }
 
 /// Why a components file cannot be used.
