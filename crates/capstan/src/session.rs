@@ -21,6 +21,7 @@ use crate::{
         version::VERSION,
     },
     error::CommandError,
+    hints::Hint,
     printer::Printer,
     program,
 };

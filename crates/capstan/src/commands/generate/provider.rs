@@ -14,6 +14,7 @@ use super::{Asked, check_namespace, unusable};
 use crate::{
     cli::{Globals, generate::ProviderArgs},
     error::CommandError,
+    hints::Hint,
     output,
     printer::Printer,
     session::{Release, Session},

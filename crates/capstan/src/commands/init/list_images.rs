@@ -14,6 +14,7 @@ use crate::{
         init::{ListImagesArgs, ManyProviders},
     },
     error::CommandError,
+    hints::Hint,
     management::Management,
     output,
     printer::Printer,
