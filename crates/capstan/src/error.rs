@@ -2,9 +2,7 @@
 
 use std::error::Error;
 
-use capstan_inspect::clusters::ClusterError;
-use capstan_management::{ServerError, apply::ApplyError};
-use capstan_repository::{ConfigError, FetchError, InvalidProviderArgument, MetadataError, RepositoryError};
+use crate::hints::Hint;
 
 /// What was being done, why it failed, and what to do.
 #[derive(Debug)]
@@ -47,50 +45,9 @@ impl CommandError {
     }
 }
 
-impl From<ConfigError> for CommandError {
-    fn from(error: ConfigError) -> Self {
-        Self::plain(error.to_string()).hint_if(error.hint())
-    }
-}
-
-impl From<FetchError> for CommandError {
-    fn from(error: FetchError) -> Self {
-        Self::plain(error.to_string()).hint_if(error.hint())
-    }
-}
-
-impl From<RepositoryError> for CommandError {
-    fn from(error: RepositoryError) -> Self {
-        Self::plain(error.to_string()).hint_if(error.hint())
-    }
-}
-
-impl From<MetadataError> for CommandError {
-    fn from(error: MetadataError) -> Self {
-        Self::plain(error.to_string())
-    }
-}
-
-impl From<InvalidProviderArgument> for CommandError {
-    fn from(error: InvalidProviderArgument) -> Self {
-        Self::plain(error.to_string()).hint("write NAME or NAME:VERSION, e.g. aws:v2.9.1")
-    }
-}
-
-impl From<ServerError> for CommandError {
-    fn from(error: ServerError) -> Self {
-        Self::plain(error.to_string()).hint_if(error.hint())
-    }
-}
-
-impl From<ApplyError> for CommandError {
-    fn from(error: ApplyError) -> Self {
-        Self::plain(error.to_string()).hint_if(error.hint())
-    }
-}
-
-impl From<ClusterError> for CommandError {
-    fn from(error: ClusterError) -> Self {
+/// An error of a library, in its own words, with its hint.
+impl<E: Error + Hint> From<E> for CommandError {
+    fn from(error: E) -> Self {
         Self::plain(error.to_string()).hint_if(error.hint())
     }
 }

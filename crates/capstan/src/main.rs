@@ -5,6 +5,8 @@ mod commands;
 mod complete;
 mod difference;
 mod error;
+mod goals;
+mod hints;
 mod logging;
 mod management;
 mod output;

@@ -12,11 +12,13 @@ pub(crate) struct Progress {
     printer: Printer,
     /// What is at work now.
     stage: Mutex<String>,
+    /// What was waited for last.
+    awaited: Mutex<String>,
 }
 
 impl Progress {
     pub(crate) fn new(printer: Printer) -> Self {
-        Self { printer, stage: Mutex::default() }
+        Self { printer, stage: Mutex::default(), awaited: Mutex::default() }
     }
 
     /// Something else begins. Without a terminal this is all that is told of it.
@@ -35,10 +37,16 @@ impl Progress {
         }
     }
 
-    /// Waiting for something; the reason takes the bar's place.
+    /// Waiting for something; the reason takes the bar's place. Without a terminal each new reason gets a line.
     pub(crate) fn waiting(&self, reason: &str) {
         if self.printer.is_interactive() {
             self.printer.progress(reason);
+            return;
+        }
+        let mut awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner);
+        if *awaited != reason {
+            reason.clone_into(&mut awaited);
+            self.printer.step(reason);
         }
     }
 

@@ -7,12 +7,16 @@ use std::{
 };
 
 use capstan_api::provider::ProviderType;
-use capstan_lifecycle::release::{Oddity, ReleaseError, Releases};
-use capstan_manifest::images;
+use capstan_lifecycle::{
+    catalog::{Catalog, CertManagerPolicy, CertManagerSource, Source},
+    release::{ReleaseError, ReleaseNotice, Releases, labelled},
+};
 use capstan_repository::{
-    Chosen, Config, Environment, File, Os, Provider, ProviderArgument, Repository,
+    CertManager, Chosen, Config, Environment, Os, Provider, Repository,
     remote::{Credentials, DockerConfig, Http, HttpOptions, Progress},
 };
+
+use futures::future::{self, BoxFuture};
 
 use crate::{
     cli::Globals,
@@ -21,6 +25,7 @@ use crate::{
         version::VERSION,
     },
     error::CommandError,
+    hints::Hint,
     printer::Printer,
     program,
 };
@@ -31,13 +36,6 @@ pub(crate) struct Session {
     pub(crate) config: Config,
     pub(crate) http: Http,
     pub(crate) printer: Printer,
-}
-
-/// One release of a provider.
-pub(crate) struct Release {
-    pub(crate) provider: Provider,
-    pub(crate) repository: Repository,
-    pub(crate) version: String,
 }
 
 impl Session {
@@ -68,7 +66,7 @@ impl Session {
         Ok(Repository::open(provider, &self.config, &self.http)?)
     }
 
-    /// The version that is asked for, or the latest; what was passed over on the way is told.
+    /// The version that is asked for, or the latest. Releases that cannot be used are reported.
     pub(crate) async fn choose(
         &self,
         repository: &Repository,
@@ -76,52 +74,38 @@ impl Session {
     ) -> Result<String, CommandError> {
         let Chosen { version, skipped } = repository.version(wanted).await?;
         for skipped in &skipped {
-            self.tell(Oddity::Skipped { label: repository.label(), skipped });
+            self.report(ReleaseNotice::Skipped { label: repository.label(), skipped });
         }
         Ok(version)
     }
 
-    /// The release that `name[:version]` means, which must speak a contract that we speak.
-    pub(crate) async fn release(&self, kind: ProviderType, argument: &str) -> Result<Release, CommandError> {
-        let argument = ProviderArgument::parse(argument)?;
-        let provider = self.config.provider(kind, &argument.name)?;
-        let repository = self.repository(&provider)?;
-        let version = self.choose(&repository, argument.version.as_deref()).await?;
-        repository.metadata(&version).await?.usable_contract_of(&version)?;
-        Ok(Release { provider, repository, version })
+    /// The releases of all providers. What is unusual about them goes to [`Self::report`].
+    pub(crate) fn releases<'a>(&'a self, report: &'a (dyn Fn(ReleaseNotice<'_>) + Sync)) -> Releases<'a> {
+        Releases { catalog: self, report }
     }
 
-    /// The components of a release.
-    pub(crate) async fn components(&self, release: &Release) -> Result<File, CommandError> {
-        let file = release.repository.components(&release.version).await?;
-        if file.is_override {
-            self.tell(Oddity::Overridden(&file));
-        }
-        Ok(file)
-    }
-
-    /// The manifest of cert-manager.
-    pub(crate) async fn cert_manager(&self) -> Result<File, CommandError> {
-        let cert_manager = self.config.cert_manager()?;
-        let repository = Repository::open_cert_manager(&cert_manager, &self.config, &self.http)?;
-        Ok(repository.components(&cert_manager.version).await?)
-    }
-
-    /// Where releases come from. What is odd about them is for [`Self::tell`].
-    pub(crate) fn releases<'a>(&'a self, tell: &'a (dyn Fn(Oddity<'_>) + Sync)) -> Releases<'a> {
-        Releases { config: &self.config, http: &self.http, tell }
-    }
-
-    /// Says what is odd about a release.
-    pub(crate) fn tell(&self, oddity: Oddity<'_>) {
-        match oddity {
-            Oddity::Skipped { label, skipped } => {
-                self.printer.warn(&format!("{label} {} is passed over: {}", skipped.version, skipped.reason));
+    /// Reports what is unusual about a release.
+    pub(crate) fn report(&self, notice: ReleaseNotice<'_>) {
+        match notice {
+            ReleaseNotice::Skipped { label, skipped } => {
+                self.printer.warn(&format!("{label} {} is skipped: {}", skipped.version, skipped.reason));
             }
-            Oddity::Overridden(file) => {
+            ReleaseNotice::Overridden(file) => {
                 self.printer.step(&format!("using {} in place of the released file", file.origin));
             }
         }
+    }
+
+    /// Who looks after cert-manager, as the configuration file says.
+    pub(crate) fn cert_manager(&self) -> Result<CertManagerPolicy, CommandError> {
+        let config = self.config.cert_manager()?;
+        if config.externally_provisioned {
+            return Ok(CertManagerPolicy::LeaveAlone { limit: config.timeout });
+        }
+        let repository = Repository::open_cert_manager(&config, &self.config, &self.http)?;
+        let images = self.config.images()?;
+        let CertManager { version, timeout: limit, .. } = config;
+        Ok(CertManagerPolicy::Manage(Box::new(CertManagerSource { version, repository, images, limit })))
     }
 
     /// Why a release cannot be used, with what to do about it.
@@ -134,12 +118,33 @@ impl Session {
             ReleaseError::Components { origin, source } => {
                 CommandError::plain(format!("cannot use {origin}: {source}")).hint_if(source.hint())
             }
+            error @ (ReleaseError::Catalog(_) | ReleaseError::Alter { .. }) => {
+                CommandError::plain(error.to_string())
+            }
         }
     }
 
-    /// What is replaced in the images of components.
-    pub(crate) fn image_overrides(&self) -> Result<images::Overrides, CommandError> {
-        Ok(self.config.images()?)
+    /// The same, after the provider that it is about.
+    pub(crate) fn unusable_release_of(&self, label: &str, error: ReleaseError) -> CommandError {
+        let CommandError { message, causes, hint } = self.unusable_release(error);
+        CommandError { message: labelled(label, &message), causes, hint }
+    }
+}
+
+/// The configuration file names where releases come from, and what they are rendered with.
+impl Catalog for Session {
+    fn source<'a>(
+        &'a self,
+        kind: ProviderType,
+        name: &str,
+    ) -> BoxFuture<'a, Result<Source<'a>, ReleaseError>> {
+        let source = || {
+            let provider = self.config.provider(kind, name)?;
+            let repository = Repository::open(&provider, &self.config, &self.http)?;
+            let variables = Box::new(|name: &str| self.config.variable(name));
+            Ok(Source { provider, repository, variables, images: self.config.images()?, alter: None })
+        };
+        Box::pin(future::ready(source()))
     }
 }
 

@@ -63,7 +63,7 @@ impl KubeconfigError {
                 "a kubeconfig is a credential, and reading Secrets is granted apart: ask for verb get on that Secret"
                     .to_owned(),
             ),
-            Self::Server(error) => error.hint(),
+            Self::Server(_) => None,
             Self::NotYet { namespace, name, .. } => {
                 Some(format!("what it waits for: {program} explain cluster {name} -n {namespace}"))
             }

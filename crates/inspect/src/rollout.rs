@@ -238,7 +238,7 @@ impl RolloutError {
     /// What to do about it, by a program of that name.
     pub fn hint(&self, program: &str) -> Option<String> {
         match self {
-            Self::Server(error) => error.hint(),
+            Self::Server(_) => None,
             Self::NotInstalled { .. } => Some("is the provider of that kind installed there?".to_owned()),
             Self::NotFound { here, namespace, .. } if here.is_empty() => {
                 Some(format!("namespace {namespace} has none; -n names another one"))

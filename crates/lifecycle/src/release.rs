@@ -152,6 +152,12 @@ pub enum ReleaseError {
     },
 }
 
+/// An error after the provider that it is about, unless it names that itself.
+pub fn labelled(label: &str, error: &impl std::fmt::Display) -> String {
+    let text = error.to_string();
+    if text.starts_with(&format!("{label}: ")) { text } else { format!("{label}: {text}") }
+}
+
 impl<'a> Releases<'a> {
     /// The source of a provider.
     pub fn source(&self, kind: ProviderType, name: &str) -> BoxFuture<'a, Result<Source<'a>, ReleaseError>> {
@@ -217,6 +223,17 @@ impl<'a> Fetched<'a> {
             .into_owned();
         let documents = aside(move || text::read(&text)).await.map_err(unreadable)?;
         Ok(Parsed { source, version, contract, documents, origin })
+    }
+
+    /// The images of its workloads. A variable without a value counts as empty: an image may not need it.
+    pub fn images(&self) -> Result<Vec<String>, ReleaseError> {
+        let Self { source, file: File { text, origin, .. }, .. } = self;
+        let lookup = |name: &str| Some((source.variables)(name).unwrap_or_default());
+        let documents = text::objects(text.as_str(), Some(&lookup))
+            .map_err(|source| ReleaseError::Text { origin: origin.clone(), source: Box::new(source) })?;
+        let values: Vec<_> = documents.into_iter().map(|it| it.value).collect();
+        components::images(&values, &source.images, &source.provider.label())
+            .map_err(|source| ReleaseError::Components { origin: origin.clone(), source: Box::new(source) })
     }
 
     /// Reads the components and leaves their variables as they are.

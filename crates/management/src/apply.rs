@@ -112,23 +112,6 @@ pub enum ApplyError {
     },
 }
 
-impl ApplyError {
-    /// What to do about it.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Server(error) => error.hint(),
-            Self::UnknownKind { object } => Some(format!(
-                "install what defines {} first: its CustomResourceDefinition is neither on the server nor among the \
-                 objects",
-                object.kind
-            )),
-            Self::NotEstablished { object, .. } => {
-                Some(format!("look at its conditions: kubectl get crd {} -o yaml", object.name))
-            }
-        }
-    }
-}
-
 /// Applies objects in waves. What is there already is changed to what is wanted; fields of others are left alone.
 pub async fn apply(
     cluster: &ManagementCluster,

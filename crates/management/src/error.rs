@@ -18,27 +18,6 @@ pub struct ServerError {
 }
 
 impl ServerError {
-    /// What to do about it, where something can be.
-    pub fn hint(&self) -> Option<String> {
-        match self.status() {
-            Some(status) if status.code == 401 => Some(
-                "the server does not accept the credentials of the kubeconfig: log in again, or name another one by \
-                 --kubeconfig or --kubeconfig-context"
-                    .to_owned(),
-            ),
-            Some(status) if status.is_forbidden() => Some(
-                "the user of the kubeconfig may not do that: use one that is bound to ClusterRole cluster-admin"
-                    .to_owned(),
-            ),
-            Some(_) => None,
-            None => Some(format!(
-                "look whether {} can be reached: kubectl get --raw /readyz; --kubeconfig and --kubeconfig-context \
-                 choose another server",
-                self.url
-            )),
-        }
-    }
-
     /// Whether the object is missing, or its whole kind.
     pub fn is_not_found(&self) -> bool {
         is_not_found(&self.source)

@@ -166,6 +166,21 @@ fn is_digest(text: &str) -> bool {
     hash.len() == length && hash.bytes().all(is_hash)
 }
 
+/// The JSON pointer to the Pod spec in objects of a kind that runs containers.
+///
+/// clusterctl looks at Deployments and DaemonSets only. An image that it leaves alone is still pulled, so that a mirror
+/// needs it, too.
+pub fn pod_spec_pointer(group: &str, kind: &str) -> Option<&'static str> {
+    match (group, kind) {
+        ("apps", "Deployment" | "DaemonSet" | "StatefulSet" | "ReplicaSet") | ("batch", "Job") => {
+            Some("/spec/template/spec")
+        }
+        ("batch", "CronJob") => Some("/spec/jobTemplate/spec/template/spec"),
+        ("", "Pod") => Some("/spec"),
+        _ => None,
+    }
+}
+
 /// What is replaced in an image; empty parts replace nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Override {
@@ -204,6 +219,26 @@ impl Overrides {
             }
         }
         Ok(reference.to_string())
+    }
+
+    /// Like [`Self::apply`], for images in kinds that clusterctl does not look at. What it lets pass, passes here: a
+    /// short name that no override is for stays as it is, and so does a text that is no reference. A text that is no
+    /// reference is an error where an override is for all images of the component.
+    pub fn apply_leniently(&self, component: &str, image: &str) -> Result<String, ReferenceError> {
+        match self.apply(component, image) {
+            Err(ReferenceError::NotCanonical { canonical }) => {
+                let replaced = self.apply(component, &canonical)?;
+                Ok(if replaced == canonical { image.to_owned() } else { replaced })
+            }
+            Err(_) if !self.has_any_for(component) => Ok(image.to_owned()),
+            outcome => outcome,
+        }
+    }
+
+    /// Whether something is replaced in every image of a component.
+    fn has_any_for(&self, component: &str) -> bool {
+        let replaces = |key: &str| self.by_key.get(key).is_some_and(|it| *it != Override::default());
+        replaces("all") || replaces(&component.to_lowercase())
     }
 }
 

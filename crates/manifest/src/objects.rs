@@ -192,6 +192,13 @@ impl Object {
         self.content.get_mut(field)
     }
 
+    /// What is at a JSON pointer whose parts are names of fields.
+    pub(crate) fn pointer_mut(&mut self, pointer: &str) -> Option<&mut Value> {
+        let mut fields = pointer.split('/').skip(1);
+        let first = self.content.get_mut(fields.next()?)?;
+        fields.try_fold(first, |value, field| value.get_mut(field))
+    }
+
     /// The map at a path, made where there is none.
     fn map_at(&mut self, path: &[&str]) -> Result<&mut Map<String, Value>, ObjectError> {
         let id = self.id();

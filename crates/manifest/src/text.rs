@@ -36,20 +36,6 @@ pub enum TextError {
     },
 }
 
-impl TextError {
-    /// What to do about it.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::WebPage => Some(
-                "the address leads to a login or error page: open it in a browser to see which".to_owned(),
-            ),
-            Self::Syntax(error) => error.hint(),
-            Self::Variables(RenderError::Evaluation(error)) => error.hint(),
-            Self::Variables(RenderError::Missing(_)) | Self::Yaml(_) | Self::NotAnObject { .. } => None,
-        }
-    }
-}
-
 /// What a variable is replaced by.
 pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 

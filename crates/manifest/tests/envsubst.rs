@@ -167,7 +167,7 @@ fn tells_what_is_wrong_where_and_what_to_write_instead() {
     ] {
         let error = Template::parse(text).unwrap_err();
         assert_eq!(error.to_string(), message);
-        assert_eq!(error.hint().as_deref(), Some(hint), "{text}");
+        assert_eq!(error.correction().as_deref(), Some(hint), "{text}");
     }
 }
 
@@ -237,7 +237,7 @@ fn tells_which_value_a_function_cannot_take() {
             panic!("{text} misses nothing");
         };
         assert_eq!(error.to_string(), message);
-        assert!(error.hint().is_some());
+        assert!(!error.correction().is_empty());
         assert_eq!(expand(text, &lookup), Err(ExpandError::Evaluation(error)));
     }
 }

@@ -81,7 +81,7 @@ proptest! {
         match Template::parse(&text) {
             // What happens to the values is for other tests; here it only must come to an end.
             Ok(template) => drop(template.render(&lookup)),
-            Err(error) => drop((error.to_string(), error.hint())),
+            Err(error) => drop((error.to_string(), error.correction())),
         }
         drop(expand(&text, &lookup));
     }

@@ -1,6 +1,6 @@
 //! Image references are read as upstream reads them, and overrides replace what they say.
 
-use capstan_manifest::images::{Override, Overrides, Reference, ReferenceError};
+use capstan_manifest::images::{Override, Overrides, Reference, ReferenceError, pod_spec_pointer};
 
 /// One JSON list a line: a text, whether Go takes it for a canonical reference, and whether it only lacks parts.
 const READ_BY_GO: &str = include_str!("fixtures/references-by-go.jsonl");
@@ -76,4 +76,47 @@ fn the_most_specific_override_wins_part_by_part() {
         assert_eq!(overrides(entries).apply("infrastructure-a", image).unwrap(), expected, "{entries:?}");
     }
     assert!(overrides(&[("all", ["m.io", "", ""])]).apply("a", "nginx").is_err());
+}
+
+#[test]
+fn kinds_that_run_containers_have_a_pod_spec() {
+    let template = Some("/spec/template/spec");
+    for (group, kind, expected) in [
+        ("apps", "Deployment", template),
+        ("apps", "DaemonSet", template),
+        ("apps", "StatefulSet", template),
+        ("apps", "ReplicaSet", template),
+        ("batch", "Job", template),
+        ("batch", "CronJob", Some("/spec/jobTemplate/spec/template/spec")),
+        ("", "Pod", Some("/spec")),
+        ("batch.volcano.sh", "Job", None),
+        ("apps.kruise.io", "StatefulSet", None),
+        ("", "ConfigMap", None),
+    ] {
+        assert_eq!(pod_spec_pointer(group, kind), expected, "{group} {kind}");
+    }
+}
+
+#[test]
+fn lenient_overrides_keep_what_clusterctl_lets_pass() {
+    let mirror = &[("all", ["m.io", "", ""])][..];
+    let one_image = &[("a/nginx", ["m.io", "", ""])][..];
+    let other_component = &[("b", ["m.io", "", ""])][..];
+    for (entries, image, expected) in [
+        (&[][..], "nginx:1", Ok("nginx:1")),
+        (&[], "${IMAGE}", Ok("${IMAGE}")),
+        (&[], "", Ok("")),
+        (other_component, "nginx:1", Ok("nginx:1")),
+        (other_component, "${IMAGE}", Ok("${IMAGE}")),
+        (one_image, "r.io/x/nginx:1", Ok("m.io/nginx:1")),
+        (one_image, "nginx:1", Ok("m.io/nginx:1")),
+        (one_image, "${IMAGE}", Ok("${IMAGE}")),
+        (mirror, "r.io/x/nginx:1", Ok("m.io/nginx:1")),
+        (mirror, "nginx:1", Ok("m.io/nginx:1")),
+        (mirror, "r.io/a:v1+b", Err("\"v1+b\" is no tag")),
+        (&[("all", ["", "", ""])], "r.io/a:v1+b", Ok("r.io/a:v1+b")),
+    ] {
+        let found = overrides(entries).apply_leniently("a", image).map_err(|it| it.to_string());
+        assert_eq!(found.as_deref(), expected.map_err(str::to_owned).as_deref(), "{entries:?} {image}");
+    }
 }

@@ -194,49 +194,17 @@ impl FetchError {
         }
     }
 
-    /// What the reader can do about it.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::NotFound { available, .. } => list_available(available),
-            Self::RateLimited { withheld: Some(withheld), .. }
-            | Self::Unauthorized { withheld: Some(withheld), .. } => Some(withheld.to_string()),
-            Self::RateLimited { variable: Some(variable), .. } => Some(format!(
-                "set {variable} to a personal access token: its requests are counted separately"
-            )),
-            Self::Unauthorized { variable: Some(variable), status: 401, .. } => {
-                Some(format!("set {variable} to a valid token, or unset it if the source is public"))
-            }
-            Self::Unauthorized { variable: Some(variable), .. } => Some(format!(
-                "the token in {variable} must be allowed to read this; some organisations need it authorised for single sign-on"
-            )),
-            Self::Unreachable { source, .. } if speaks_of_certificates(source.as_ref()) => Some(
-                "the certificate is not trusted: set SSL_CERT_FILE to a bundle that has its authority"
-                    .to_owned(),
-            ),
-            Self::Unreachable { .. } | Self::TimedOut { .. } => {
-                Some("check the network and HTTPS_PROXY, or use a local copy of the release".to_owned())
-            }
-            Self::WebPage { .. } => Some(
-                "this is often the login page of a proxy or of a private server: log in, or give a token"
-                    .to_owned(),
-            ),
-            Self::Checksum { .. } => {
-                Some("the file was damaged or changed on its way; nothing of it was kept".to_owned())
-            }
-            Self::Offline { .. } => Some("run once with the network to fill the cache".to_owned()),
-            _ => None,
-        }
+    /// Whether the other side's certificate is what keeps it from being reached.
+    pub fn is_certificate_problem(&self) -> bool {
+        matches!(self, Self::Unreachable { source, .. } if speaks_of_certificates(source.as_ref()))
     }
-}
 
-const SHOWN: usize = 10;
-
-fn list_available(available: &[String]) -> Option<String> {
-    let shown = available.get(..SHOWN).unwrap_or(available);
-    match available.len() {
-        0 => None,
-        all if all > SHOWN => Some(format!("there are: {}, and {} more", shown.join(", "), all - SHOWN)),
-        _ => Some(format!("there are: {}", shown.join(", "))),
+    /// What there is instead of what was not found, where that is known.
+    pub fn available(&self) -> &[String] {
+        match self {
+            Self::NotFound { available, .. } => available,
+            _ => &[],
+        }
     }
 }
 
@@ -270,17 +238,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hints_say_what_is_there_but_not_too_much() {
-        let with = |count: usize| FetchError::NotFound {
-            what: "x".to_owned(),
-            available: (0..count).map(|n| format!("f{n}")).collect(),
-        };
-        assert_eq!(with(0).hint(), None);
-        assert_eq!(with(2).hint().unwrap(), "there are: f0, f1");
-        assert!(with(12).hint().unwrap().ends_with("f9, and 2 more"));
-    }
-
-    #[test]
     fn a_missing_local_file_is_not_found_and_a_forbidden_one_is_an_error() {
         let local = |kind: io::ErrorKind| FetchError::Local { path: "/x".into(), source: kind.into() };
         assert!(local(io::ErrorKind::NotFound).is_not_found());
@@ -300,7 +257,6 @@ mod tests {
             error.to_string(),
             "api.github.com takes no more requests for now, until 2027-01-15T08:00:00Z"
         );
-        assert!(error.hint().unwrap().contains("GITHUB_TOKEN"));
         let error = FetchError::Truncated { url: "https://h/f".to_owned(), expected: Some(9), found: 4 };
         assert_eq!(error.to_string(), "https://h/f broke off after 4 bytes of 9");
     }

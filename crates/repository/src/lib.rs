@@ -23,6 +23,7 @@ pub use config_maps::{COMPRESSED_ANNOTATION, ConfigMaps, ConfigMapsError, VERSIO
 pub use environment::{Environment, Os};
 pub use error::{FetchError, Withheld};
 pub use latest::{Chosen, Skipped};
+pub use local::LATEST;
 pub use metadata::{METADATA_FILE, Metadata, MetadataError, Series};
 pub use overrides::Overrides;
 pub use provider::{InvalidProviderArgument, Provider, ProviderArgument};

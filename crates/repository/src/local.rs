@@ -10,7 +10,7 @@ use percent_encoding::percent_decode_str;
 use crate::{FetchError, remote::shown_address, version::Version};
 
 /// What stands for the newest version in addresses.
-pub(crate) const LATEST: &str = "latest";
+pub const LATEST: &str = "latest";
 const FORM: &str = "{base}/{label}/{latest or a version}/{components file}";
 
 /// The folder of one provider in a repository.

@@ -153,18 +153,12 @@ impl RepositoryError {
         }
     }
 
-    /// What the reader can do about it.
-    pub fn hint(&self) -> Option<String> {
+    /// What there is instead of what was not found, where that is known.
+    pub fn available(&self) -> &[String] {
         match self {
-            Self::Config(error) => error.hint(),
-            Self::Fetch { source, .. } => source.hint(),
-            Self::NoUsableVersion { skipped, .. } if skipped.iter().any(|it| it.version == LATEST) => {
-                Some("this source cannot tell which versions it has: name one, as in name:v1.2.3".to_owned())
-            }
-            Self::NoUsableVersion { .. } => {
-                Some("a version can be named, as in name:v1.2.3, and files can be replaced in the overrides folder".to_owned())
-            }
-            _ => None,
+            Self::Fetch { source, .. } => source.available(),
+            Self::NoSuchTemplate { available: Some(available), .. } => available,
+            _ => &[],
         }
     }
 }

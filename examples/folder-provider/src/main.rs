@@ -1,6 +1,9 @@
 //! A provider whose infrastructure is a folder: the example of docs/writing-a-provider.md.
 
-use std::{io, path::PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use capstan_provider_sdk::{
     ApiEndpoint, ContractVersion, EndpointSource, InfraClusterStatus, Infrastructure, ManagerOptions,
@@ -67,7 +70,7 @@ impl Provider for Folders {
     async fn provision(&self, request: Request<'_, Self>) -> Result<Progress, io::Error> {
         let folder = self.of(&request);
         tokio::fs::create_dir_all(&folder).await?;
-        tokio::fs::write(folder.join("note"), &request.spec.note).await?;
+        write_if_changed(&folder.join("note"), &request.spec.note).await?;
         let endpoint = ApiEndpoint { host: format!("{}.example.com", request.key.name), port: 6443 };
         let endpoint = request.endpoint.unwrap_or(endpoint);
         Ok(Progress::Done(Infrastructure { endpoint: Some(endpoint), ..Infrastructure::default() }))
@@ -79,6 +82,18 @@ impl Provider for Folders {
             _ => Ok(Removal::Gone),
         }
     }
+}
+
+/// Provisioning is repeated, so it changes only what differs, and a reader never sees a half-written file.
+async fn write_if_changed(file: &Path, text: &str) -> io::Result<()> {
+    match tokio::fs::read(file).await {
+        Ok(found) if found == text.as_bytes() => return Ok(()),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let new = file.with_extension("new");
+    tokio::fs::write(&new, text).await?;
+    tokio::fs::rename(&new, file).await
 }
 
 /// A provider whose infrastructure is a folder.
@@ -111,4 +126,37 @@ async fn main() -> anyhow::Result<()> {
     tracing_subscriber::fmt().with_writer(io::stderr).init();
     run(Folders { root: args.root }, &crds, args.manager).await?;
     Ok(())
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+mod tests {
+    use std::{fs, os::unix::fs::MetadataExt};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_file_is_replaced_as_a_whole_and_only_if_it_differs() {
+        let folder = std::env::temp_dir().join(format!("folder-provider-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("note");
+        let inode = || fs::metadata(&file).unwrap().ino();
+
+        write_if_changed(&file, "one").await.unwrap();
+        let mut reader = fs::File::open(&file).unwrap();
+        let first = inode();
+        write_if_changed(&file, "one").await.unwrap();
+        assert_eq!(inode(), first, "what does not differ is not written");
+
+        write_if_changed(&file, "two").await.unwrap();
+        assert_ne!(inode(), first);
+        assert_eq!(
+            io::read_to_string(&mut reader).unwrap(),
+            "one",
+            "a reader keeps the whole file that it opened"
+        );
+        let names: Vec<_> = fs::read_dir(&folder).unwrap().map(|it| it.unwrap().file_name()).collect();
+        assert_eq!((fs::read_to_string(&file).unwrap().as_str(), names), ("two", vec!["note".into()]));
+        fs::remove_dir_all(&folder).unwrap();
+    }
 }

@@ -63,6 +63,10 @@ pub(crate) struct DeleteArgs {
     #[arg(long)]
     pub(crate) all: bool,
 
+    /// Namespace of the instance to delete, where a provider has several
+    #[arg(short, long, value_name = "NAMESPACE")]
+    pub(crate) namespace: Option<String>,
+
     /// Also the providers' namespaces, with everything in them
     #[arg(long)]
     pub(crate) include_namespace: bool,
@@ -72,7 +76,7 @@ pub(crate) struct DeleteArgs {
     #[arg(long)]
     pub(crate) include_crd: bool,
 
-    /// Delete providers that still look after objects, which nobody looks after any more then
+    /// Delete providers that still look after objects, which no controller looks after any more then
     #[arg(long)]
     pub(crate) force: bool,
 

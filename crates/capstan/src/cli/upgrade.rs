@@ -78,6 +78,12 @@ pub(crate) struct ApplyArgs {
     #[arg(long)]
     pub(crate) allow_downgrade: bool,
 
+    /// Apply the version again that is installed: for changed variables and images, and to undo manual changes
+    ///
+    /// Objects that are as they should be are not written, and controllers are not stopped.
+    #[arg(long)]
+    pub(crate) reapply: bool,
+
     /// Wait until the upgraded providers run
     #[arg(long)]
     pub(crate) wait_providers: bool,

@@ -71,8 +71,7 @@ async fn check_statically(args: &StaticArgs, printer: Printer) -> Result<(), Com
 async fn check_running(args: InfraClusterArgs, printer: Printer) -> Result<(), CommandError> {
     let stop = stop_on_signal().map_err(|error| CommandError::new("cannot listen for signals", error))?;
     let (name, text) = read_text(&args.manifest)?;
-    let read = input::read(&name, &text);
-    let sources = read.map_err(|error| CommandError::plain(error.to_string()).hint(error.hint()))?;
+    let sources = input::read(&name, &text)?;
     let target = dynamic::Target {
         kind: args.kind,
         group: args.group,
@@ -149,8 +148,7 @@ fn check_files(given: &[PathBuf]) -> Result<Report, CommandError> {
     let mut sources = Vec::new();
     for file in given.iter().map(|it| files(it)).collect::<Result<Vec<_>, _>>()?.into_iter().flatten() {
         let (name, text) = read_text(&file)?;
-        let read = input::read(&name, &text);
-        sources.extend(read.map_err(|error| CommandError::plain(error.to_string()).hint(error.hint()))?);
+        sources.extend(input::read(&name, &text)?);
     }
     statics::check(&names.join(", "), &sources, Origin::Files).map_err(|error| nothing(&error))
 }

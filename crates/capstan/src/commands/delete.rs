@@ -6,59 +6,69 @@ use std::{
 };
 
 use capstan_lifecycle::{
+    check::Problems,
     delete::{
-        self, Asked, DeleteError, DeleteEvent, DeletePlan, DeleteTarget, Kept, Options, Selection, WhyKept,
+        self, DeleteError, DeleteEvent, DeleteGoal, DeleteOptions, DeletePlan, DeletePolicy, DeleteProblem,
+        DeleteTarget, Kept, ReadyDelete, Selection, WhyKept,
     },
-    diff::{self, Handling, Intent},
 };
-use capstan_management::ManagementCluster;
+use capstan_management::{ManagementCluster, inventory::Inventory};
 use capstan_repository::ProviderArgument;
 
 use crate::{
     cli::{delete::DeleteArgs, preview::PreviewArgs},
+    commands::generate::check_namespace,
     difference,
     error::CommandError,
+    hints::Hint,
     management::Management,
     printer::Printer,
 };
 
 pub(crate) async fn run(args: DeleteArgs, printer: Printer) -> Result<(), CommandError> {
     let selection = selection(&args)?;
-    let options = Options { include_namespace: args.include_namespace, include_crd: args.include_crd };
+    let options = DeleteOptions { include_namespace: args.include_namespace, include_crd: args.include_crd };
     let management = Management::open(&args.kubeconfig).await?;
     let cluster = management.cluster();
-    let plan = delete::plan(cluster, &selection, options).await.map_err(refusal)?;
+    let inventory = Inventory::read(cluster).await?;
+    let plan = delete::plan(cluster, &inventory, &selection, options).await.map_err(failed)?;
+    let policy = DeletePolicy { force: args.force };
     if args.preview.dry_run {
-        return show(cluster, &plan, &args, printer).await;
+        return show(cluster, &plan, policy, &args.preview, printer).await;
     }
+    let ready = plan.check(cluster, policy).map_err(refusal)?;
+    let plan = ready.plan();
     if plan.is_empty() {
-        printer.done("There is nothing to delete");
-        say_what_stays(&plan, printer);
+        printer.done("there is nothing to delete");
+        say_what_stays(plan, printer);
         return Ok(());
     }
-    if let Some(objection) = plan.objection(args.force) {
-        return Err(refusal(objection));
-    }
     for target in plan.targets.iter().filter(|it| !it.removals.is_empty()) {
-        printer.step(&format!("Deleting {}: {}", title(target), count(target.removals.len())));
+        printer.step(&format!("deleting {}: {}", title(target), count(target.removals.len())));
     }
-    carry_out(cluster, &plan, args.force, printer).await?;
-    printer.done(&format!("Deleted {}", labels(&plan)));
-    say_what_stays(&plan, printer);
+    carry_out(&ready, printer).await?;
+    printer.done(&format!("deleted {}", labels(plan)));
+    say_what_stays(plan, printer);
     Ok(())
 }
 
 fn selection(args: &DeleteArgs) -> Result<Selection, CommandError> {
-    let asked: Vec<Asked> = args
+    check_namespace("--namespace", args.namespace.as_deref())?;
+    let namespace = args.namespace.clone().filter(|it| !it.is_empty());
+    let goals: Vec<DeleteGoal> = args
         .named()
         .map(|(kind, argument)| {
             let ProviderArgument { name, version } = ProviderArgument::parse(argument)?;
-            Ok(Asked { kind, name, version })
+            Ok(DeleteGoal { kind, name, version, namespace: namespace.clone() })
         })
         .collect::<Result<_, CommandError>>()?;
-    match (args.all, asked.is_empty()) {
+    match (args.all, goals.is_empty()) {
+        (true, true) if namespace.is_some() => Err(CommandError::plain(
+            "--all means all providers, but --namespace means those of one namespace",
+        )
+        .hint("name the provider whose instance is in that namespace, e.g. by --infrastructure aws")),
         (true, true) => Ok(Selection::All),
-        (false, false) => Ok(Selection::Named(asked)),
+        (false, false) => Ok(Selection::Named(goals)),
         (true, false) => Err(CommandError::plain("--all means all providers, but some are named as well")
             .hint("leave out either --all or the names")),
         (false, true) => Err(CommandError::plain("nothing says which providers to delete")
@@ -66,58 +76,42 @@ fn selection(args: &DeleteArgs) -> Result<Selection, CommandError> {
     }
 }
 
-async fn carry_out(
-    cluster: &ManagementCluster,
-    plan: &DeletePlan,
-    force: bool,
-    printer: Printer,
-) -> Result<(), CommandError> {
+async fn carry_out(ready: &ReadyDelete, printer: Printer) -> Result<(), CommandError> {
     let deleted = AtomicUsize::new(0);
-    let tell = |event: DeleteEvent<'_>| match event {
+    let report = |event: DeleteEvent<'_>| match event {
         DeleteEvent::Stage { stage, count: number } => {
             printer.progress(&format!("{}: {}", stage.as_str(), count(number)));
         }
         DeleteEvent::Deleted(_) => drop(deleted.fetch_add(1, Ordering::Relaxed)),
-        DeleteEvent::Retrying { reason, .. } => printer.warn(&format!("{reason}; trying again")),
+        DeleteEvent::Retrying { reason, .. } => printer.warn(&format!("{reason}; retrying")),
     };
-    let result = delete::delete(cluster, plan, force, &tell).await;
+    let result = ready.run(&report).await;
     printer.progress_done();
     result.map_err(|error| {
-        let mut error = refusal(error);
+        let mut error = failed(error);
         let before = count(deleted.load(Ordering::Relaxed));
-        error.causes.push(format!("{before} went before that; the same command goes on from there"));
+        error.causes.push(format!("deleted {before} before that; the same command goes on from there"));
         error
     })
 }
 
-/// Shows what would be done, and what speaks against it.
+/// Shows what would be deleted, and what stands in the way.
 async fn show(
     cluster: &ManagementCluster,
     plan: &DeletePlan,
-    args: &DeleteArgs,
+    policy: DeletePolicy,
+    args: &PreviewArgs,
     printer: Printer,
 ) -> Result<(), CommandError> {
-    let removed: Vec<_> = plan.targets.iter().map(DeleteTarget::components).collect();
-    let intents: Vec<_> = plan
-        .targets
-        .iter()
-        .zip(&removed)
-        .map(|(target, removed)| Intent {
-            provider: &target.label,
-            wanted: &[],
-            removed,
-            handling: Handling::Applied,
-        })
-        .collect();
-    let mut preview = diff::preview(cluster, &intents).await?;
-    if let Some(objection) = plan.objection(args.force).map(refusal) {
-        let CommandError { message, causes, .. } = objection;
+    let mut preview = plan.preview(cluster).await?;
+    let problems = plan.problems(policy);
+    if !problems.is_empty() {
+        let CommandError { message, causes, .. } = refusal(Problems(problems));
         let note = format!("without --dry-run this would be refused: {message}: {}", causes.join("; "));
         preview.notes.push(note);
     }
     preview.notes.extend(what_stays(plan));
-    let PreviewArgs { diff, output, .. } = args.preview;
-    difference::print(&preview, diff, output, printer)
+    difference::print(&preview, args.diff, args.output, printer)
 }
 
 fn say_what_stays(plan: &DeletePlan, printer: Printer) {
@@ -136,6 +130,9 @@ fn what_stays(plan: &DeletePlan) -> Vec<String> {
         let (objects, verb) = (objects.join(", "), if objects.len() == 1 { "stays" } else { "stay" });
         match why {
             WhyKept::Shared => format!("{objects} {verb}: --include-crd deletes what instances share"),
+            WhyKept::OtherInstance(namespace) => {
+                format!("{objects} {verb}: the instance in namespace {namespace} needs it")
+            }
             WhyKept::Namespace => {
                 format!("{objects} {verb}: --include-namespace deletes namespaces with all that is in them")
             }
@@ -164,11 +161,23 @@ fn count(objects: usize) -> String {
     if objects == 1 { "1 object".to_owned() } else { format!("{objects} objects") }
 }
 
-/// What to tell of an error; those who still need a provider get a line a kind.
-fn refusal(error: DeleteError) -> CommandError {
-    let mut told = CommandError::plain(error.to_string()).hint_if(error.hint());
-    if let DeleteError::InUse { usages, .. } | DeleteError::MadeMeanwhile { usages } = error {
-        told.causes = usages.iter().map(ToString::to_string).collect();
+/// A deletion that failed, with a line for each kind of object that was created meanwhile.
+fn failed(error: DeleteError) -> CommandError {
+    let causes = match &error {
+        DeleteError::MadeMeanwhile { usages } => usages.iter().map(ToString::to_string).collect(),
+        _ => Vec::new(),
+    };
+    CommandError { causes, ..error.into() }
+}
+
+/// What stands in the way, with a line for each kind of object that still needs a provider.
+fn refusal(Problems(problems): Problems<DeleteProblem>) -> CommandError {
+    let messages: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    let mut error = CommandError::plain(messages.join("; "));
+    for problem in problems {
+        error = error.hint_if(problem.hint());
+        let DeleteProblem::InUse { usages, .. } = problem;
+        error.causes.extend(usages.iter().map(ToString::to_string));
     }
-    told
+    error
 }

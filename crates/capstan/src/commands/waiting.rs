@@ -11,7 +11,7 @@ use capstan_lifecycle::{
 };
 use capstan_management::ManagementCluster;
 
-use crate::{error::CommandError, printer::Printer, progress::Progress};
+use crate::{error::CommandError, hints::Hint, printer::Printer, progress::Progress};
 
 /// Waits for the providers of an installation.
 pub(super) async fn for_plan(

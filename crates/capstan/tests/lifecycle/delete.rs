@@ -6,10 +6,12 @@ use std::{
 };
 
 use capstan_api::provider::ProviderType;
-use capstan_lifecycle::delete::{self, DeleteError, Selection};
+use capstan_lifecycle::delete::{
+    self, DeleteError, DeleteGoal, DeleteOptions, DeletePolicy, ReadyDelete, Selection,
+};
 use capstan_management::{
-    apply,
-    inventory::{self, Installed},
+    ManagementCluster, apply,
+    inventory::{self, Installed, Inventory},
 };
 use capstan_manifest::{
     components::{self, Options},
@@ -30,7 +32,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use crate::{
-    estate::{Estate, Release, cert_manager},
+    estate::{Estate, Release, cert_manager, forget},
     user::User,
 };
 
@@ -223,8 +225,13 @@ async fn mistakes_change_nothing(estate: &Estate) {
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "second-system"}});
     estate.apply(&[namespace]).await;
     inventory::record(&estate.cluster(), &second).await.unwrap();
-    estate.run(&["delete", "-i", "acme"]).fails(&["several times", "acme-system, second-system", "--all"]);
-    inventory::forget(&estate.cluster(), &second).await.unwrap();
+    estate.run(&["delete", "-i", "acme"]).fails(&[
+        "several times",
+        "acme-system, second-system",
+        "--namespace acme-system",
+        "--all",
+    ]);
+    forget(&estate.client, &second).await;
     assert_eq!(estate.labelled().await, before);
 }
 
@@ -309,10 +316,10 @@ async fn kinds_go_when_nobody_needs_them(estate: &Estate) {
 
 async fn what_is_made_meanwhile_is_not_taken_along(estate: &Estate) {
     let cluster = estate.cluster();
-    let options = delete::Options { include_crd: true, include_namespace: false };
-    let plan = delete::plan(&cluster, &Selection::Named(vec![asked_acme()]), options).await.unwrap();
+    let options = DeleteOptions { include_crd: true, include_namespace: false };
+    let ready = ready_to_delete_acme(&cluster, options).await;
     estate.create_acme_cluster("default", "late").await;
-    let error = delete::delete(&cluster, &plan, true, &|_| {}).await.unwrap_err();
+    let error = ready.run(&|_| {}).await.unwrap_err();
     let usages = match &error {
         DeleteError::MadeMeanwhile { usages } => usages,
         other => panic!("{other}"),
@@ -342,19 +349,22 @@ async fn what_took_a_name_meanwhile_is_left_alone(estate: &Estate) {
     let services: Api<Service> = Api::namespaced(estate.client.clone(), acme.namespace);
     estate.put_in(&[acme]).await;
     let cluster = estate.cluster();
-    let selection = Selection::Named(vec![asked_acme()]);
-    let plan = delete::plan(&cluster, &selection, delete::Options::default()).await.unwrap();
+    let ready = ready_to_delete_acme(&cluster, DeleteOptions::default()).await;
     let mut theirs = services.get(SERVICE).await.unwrap();
     services.delete(SERVICE, &DeleteParams::default()).await.unwrap();
     theirs.metadata = ObjectMeta { name: Some(SERVICE.to_owned()), ..ObjectMeta::default() };
     let theirs = services.create(&PostParams::default(), &theirs).await.unwrap();
-    delete::delete(&cluster, &plan, true, &|_| {}).await.unwrap();
+    ready.run(&|_| {}).await.unwrap();
     assert_eq!(services.get(SERVICE).await.unwrap().metadata.uid, theirs.metadata.uid);
     assert_eq!(estate.remains(ACME).await, names(&SHARED));
 }
 
-fn asked_acme() -> delete::Asked {
-    delete::Asked { kind: ProviderType::Infrastructure, name: "acme".to_owned(), version: None }
+async fn ready_to_delete_acme(cluster: &ManagementCluster, options: DeleteOptions) -> ReadyDelete {
+    let (kind, name) = (ProviderType::Infrastructure, "acme".to_owned());
+    let selection = Selection::Named(vec![DeleteGoal { kind, name, version: None, namespace: None }]);
+    let inventory = Inventory::read(cluster).await.unwrap();
+    let plan = delete::plan(cluster, &inventory, &selection, options).await.unwrap();
+    plan.check(cluster, DeletePolicy { force: true }).unwrap()
 }
 
 async fn everything_goes_in_one_go(estate: &Estate) {

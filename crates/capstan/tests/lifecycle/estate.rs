@@ -3,9 +3,15 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use capstan_management::ManagementCluster;
+use capstan_management::{
+    ManagementCluster,
+    inventory::{self, Installed},
+};
 use capstan_testkit::Plane;
-use kube::{Client, ResourceExt, api::DynamicObject};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{DeleteParams, DynamicObject},
+};
 use serde_json::{Value, json};
 
 use crate::user::{Told, User};
@@ -325,4 +331,12 @@ pub(crate) fn cert_manager() -> Vec<Value> {
 
 fn manifest(objects: &[Value]) -> String {
     objects.iter().map(Value::to_string).collect::<Vec<_>>().join("\n---\n")
+}
+
+/// Deletes a provider's entry from the inventory, as an interrupted command leaves it.
+pub(crate) async fn forget(client: &Client, provider: &Installed) {
+    let kind = inventory::kind();
+    let entries: Api<DynamicObject> =
+        Api::namespaced_with(client.clone(), &provider.namespace, &kind.resource);
+    entries.delete(&provider.label(), &DeleteParams::default()).await.unwrap();
 }

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, process::Stdio};
 
 use capstan_api::provider::ProviderType;
-use capstan_lifecycle::cert_manager::{self, Manifest, Plan};
-use capstan_management::inventory::{self, Inventory};
+use capstan_lifecycle::cert_manager::{self, CertManagerState, Manifest};
+use capstan_management::inventory::Inventory;
 use capstan_manifest::images::Overrides;
 use capstan_testkit::{
     gate::{Gate, Passed},
@@ -27,7 +27,7 @@ use tokio::{
 };
 
 use crate::{
-    estate::{CERT_MANAGER_VERSION, Estate, Release},
+    estate::{CERT_MANAGER_VERSION, Estate, Release, forget},
     user::Told,
 };
 
@@ -106,7 +106,7 @@ async fn the_first_time_everything_is_installed_and_the_second_time_nothing_is_w
         "installing cert-manager v1.2.3",
         "cert-manager works",
         "infrastructure-acme v1.0.0 is installed",
-        "CRDs: 4 objects",
+        "applying 4 CRDs",
         "generate cluster NAME",
     ] {
         assert!(told.err.contains(words), "{words} is missing in:\n{}", told.err);
@@ -215,7 +215,7 @@ async fn cert_manager_upgrade(guarded: &Guarded) {
         capstan_manifest::yaml::read(&text).unwrap().into_iter().map(|it| it.value).collect();
     let same = Manifest::new(CERT_MANAGER_VERSION, objects.clone(), &Overrides::default()).unwrap();
     let cluster = guarded.estate.cluster();
-    let up_to_date = |version: &str| Plan::UpToDate { version: version.to_owned() };
+    let up_to_date = |version: &str| CertManagerState::UpToDate { version: version.to_owned() };
     assert_eq!(cert_manager::plan(&cluster, &same).await.unwrap(), up_to_date(CERT_MANAGER_VERSION));
 
     let clusterctl = PatchParams { field_manager: Some("clusterctl".to_owned()), ..PatchParams::default() };
@@ -226,7 +226,8 @@ async fn cert_manager_upgrade(guarded: &Guarded) {
     let account = objects.pop().unwrap();
     assert_eq!(account["kind"], "ServiceAccount");
     let newer = Manifest::new("v1.3.0", objects, &Overrides::default()).unwrap();
-    let upgrade = Plan::Upgrade { from: CERT_MANAGER_VERSION.to_owned(), to: "v1.3.0".to_owned() };
+    let upgrade =
+        CertManagerState::Upgrade { from: CERT_MANAGER_VERSION.to_owned(), to: "v1.3.0".to_owned() };
     assert_eq!(cert_manager::plan(&cluster, &newer).await.unwrap(), upgrade);
     cert_manager::upgrade(&cluster, &newer, LIMIT, &|_| {}).await.unwrap();
     assert_eq!(cert_manager::plan(&cluster, &newer).await.unwrap(), up_to_date("v1.3.0"));
@@ -384,9 +385,7 @@ async fn half_installed(guarded: &Guarded) {
     maps.create(&PostParams::default(), &map).await.unwrap();
     let cluster = guarded.estate.cluster();
     let inventory = Inventory::read(&cluster).await.unwrap();
-    inventory::forget(&cluster, inventory.instances(ProviderType::Infrastructure, "acme").next().unwrap())
-        .await
-        .unwrap();
+    forget(client, inventory.instances(ProviderType::Infrastructure, "acme").next().unwrap()).await;
     let services: Api<Service> = Api::namespaced(client.clone(), "acme-system");
     services.delete("acme-webhook-service", &DeleteParams::default()).await.unwrap();
     // The same for cert-manager.

@@ -28,7 +28,7 @@ use kube::{
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::estate::{Estate, Release, cert_manager};
+use crate::estate::{Estate, Release, cert_manager, forget};
 
 const CORE: &str = "cluster-api";
 const ACME: &str = "infrastructure-acme";
@@ -52,7 +52,14 @@ fn release(label: &str, version: &'static str) -> Release {
 fn installed(label: &str, version: &str) -> Installed {
     let (kind, name) = ProviderType::from_label(label).unwrap();
     let namespace = release(label, "v1.0.0").namespace.to_owned();
-    Installed { namespace, name: name.to_owned(), kind, version: version.to_owned(), watched_namespace: None }
+    Installed {
+        namespace,
+        name: name.to_owned(),
+        kind,
+        version: version.to_owned(),
+        watched_namespace: None,
+        upgrading_to: None,
+    }
 }
 
 /// Changes one object of a kind among others.
@@ -582,13 +589,15 @@ async fn what_cannot_be_is_refused_before_anything_is_stopped() {
     assert!(told.err.contains("cluster-api: v1.14.0 cannot be reached in one step"), "{}", told.err);
     inventory::record(&estate.cluster(), &installed(CORE, "v1.0.0")).await.unwrap();
 
-    // A provider that is there twice cannot be told apart.
+    // One of two instances is named by its namespace.
     let twin = Installed { namespace: "default".to_owned(), ..installed(ACME, "v1.0.0") };
     inventory::record(&estate.cluster(), &twin).await.unwrap();
-    estate
-        .run(&["upgrade", "apply", "--core", "cluster-api:v1.1.0"])
-        .fails(&["infrastructure-acme is installed more than once", "acme-system and default"]);
-    inventory::forget(&estate.cluster(), &twin).await.unwrap();
+    estate.run(&["upgrade", "apply", "--infrastructure", "acme:v1.1.0"]).fails(&[
+        "infrastructure-acme is installed more than once",
+        "acme-system and default",
+        "acme-system/NAME",
+    ]);
+    forget(&estate.client, &twin).await;
     estate.assert_untouched(&before).await;
 }
 

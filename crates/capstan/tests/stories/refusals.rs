@@ -191,7 +191,7 @@ fn an_argument_that_names_no_provider() {
         refused(&user, &words, &[&format!("{argument:?}"), form, reason, "e.g. aws:v2.9.1"]);
     }
     let words = ["generate", "provider", "-i", "acme:v9.9.9"];
-    refused(&user, &words, &["the version v9.9.9", "hint: there are: v1.0.0"]);
+    refused(&user, &words, &["the version v9.9.9", "hint: available: v1.0.0"]);
     let words = ["generate", "provider", "-i", "acme:../../etc"];
     refused(&user, &words, &["\"../../etc\" cannot be part of a file name"]);
 }

@@ -46,7 +46,7 @@ impl<'a> Text<'a> {
             rule: &V1,
             place: place_in(&given.file.name, error.place),
             seen: format!("{}: {}", error.expression, error.problem),
-            repair: error.hint().unwrap_or_else(|| "write ${VAR} or ${VAR:=default}".to_owned()),
+            repair: error.correction().unwrap_or_else(|| "write ${VAR} or ${VAR:=default}".to_owned()),
         })?;
         let uses = uses(source);
         let (filled, documents) = read_filled(given, &uses, fixed)?;

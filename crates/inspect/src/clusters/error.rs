@@ -37,7 +37,7 @@ impl ClusterError {
     /// What to do about it, where something can be.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Server(error) => error.hint(),
+            Self::Server(_) => None,
             Self::NotInstalled { .. } => Some(
                 "name the management cluster by --kubeconfig or --kubeconfig-context, or install Cluster API by init"
                     .to_owned(),

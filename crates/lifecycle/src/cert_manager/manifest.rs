@@ -1,9 +1,10 @@
 //! cert-manager's manifest, from its repository to objects that can be applied.
 
 use capstan_api::names::{CERT_MANAGER, label};
+use capstan_management::ObjectRef;
 use capstan_manifest::{
     components::ComponentsError,
-    images::Overrides,
+    images::{Overrides, pod_spec_pointer},
     objects::{ObjectError, ObjectId, Problem},
     yaml,
 };
@@ -37,6 +38,11 @@ impl Manifest {
             .map_err(|source| ReleaseError::Components { origin, source: Box::new(source) })
     }
 
+    /// The images of its workloads.
+    pub fn images(&self) -> impl Iterator<Item = &str> {
+        self.objects.iter().flat_map(images)
+    }
+
     /// Replaces images, and marks all objects as those of a version.
     pub fn new(
         version: &str,
@@ -53,19 +59,18 @@ impl Manifest {
 
 /// The images of a workload's containers and init containers.
 pub(crate) fn images(object: &Value) -> impl Iterator<Item = &str> {
-    let pod = object.pointer("/spec/template/spec");
+    let pod = pod_spec_pointer(ObjectRef::of(object).group(), object["kind"].as_str().unwrap_or_default());
+    let pod = pod.and_then(|it| object.pointer(it));
     let lists = ["containers", "initContainers"].map(|field| pod.and_then(|it| it.get(field)?.as_array()));
     lists.into_iter().flatten().flatten().filter_map(|it| it["image"].as_str())
 }
 
 fn replace_images(object: &mut Value, document: usize, overrides: &Overrides) -> Result<(), ComponentsError> {
-    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let id = ObjectId { document, kind: text("/kind"), name: text("/metadata/name") };
-    if !matches!(id.kind.as_str(), "Deployment" | "DaemonSet") {
-        return Ok(());
-    }
+    let ObjectRef { kind, name, .. } = ObjectRef::of(object);
+    let Some(pod) = pod_spec_pointer(ObjectRef::of(object).group(), &kind) else { return Ok(()) };
+    let id = ObjectId { document, kind, name };
     for field in ["containers", "initContainers"] {
-        let list = object.pointer_mut(&format!("/spec/template/spec/{field}")).and_then(Value::as_array_mut);
+        let list = object.pointer_mut(&format!("{pod}/{field}")).and_then(Value::as_array_mut);
         for container in list.into_iter().flatten() {
             let image = container["image"].as_str().unwrap_or_default().to_owned();
             match overrides.apply(CertManager::LABEL, &image) {

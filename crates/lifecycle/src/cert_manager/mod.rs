@@ -118,21 +118,6 @@ pub enum CertManagerError {
     },
 }
 
-impl CertManagerError {
-    /// What to do about it.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Server(error) => error.hint(),
-            Self::Apply(error) => error.hint(),
-            Self::NotWorking { .. } => Some(
-                "look at its Pods: kubectl get pods --all-namespaces -l app.kubernetes.io/instance=cert-manager; \
-                 cert-manager.timeout in the configuration file allows it more time"
-                    .to_owned(),
-            ),
-        }
-    }
-}
-
 /// Looks for it.
 pub async fn detect(cluster: &ManagementCluster) -> Result<Found, ServerError> {
     let kinds = cluster.kinds().await?;

@@ -2,7 +2,7 @@
 
 use capstan_api::contract::ContractVersion;
 
-use crate::release::ReleaseError;
+use crate::release::{ReleaseError, labelled};
 use capstan_management::{ObjectRef, dry_run::Refusal, inventory::Installed};
 
 /// Keeps a CRD from being checked for its name.
@@ -17,7 +17,7 @@ fn watched(namespace: Option<&str>) -> String {
 #[derive(Debug, thiserror::Error)]
 pub enum InstallProblem {
     /// A release cannot be had or used.
-    #[error("{provider}: {error}")]
+    #[error("{}", labelled(provider, error))]
     Release {
         /// The provider's label.
         provider: String,

@@ -1,6 +1,9 @@
 //! Why an upgrade cannot be.
 
-use crate::{cert_manager::CertManagerError, release::ReleaseError};
+use crate::{
+    cert_manager::CertManagerError,
+    release::{ReleaseError, labelled},
+};
 use capstan_management::{ObjectRef, ServerError, apply::ApplyError, inventory::Installed};
 
 /// An upgrade that cannot be planned, prepared or carried out.
@@ -16,7 +19,7 @@ pub enum UpgradeError {
     #[error(transparent)]
     CertManager(#[from] CertManagerError),
     /// A release cannot be had or used.
-    #[error("{label}: {source}")]
+    #[error("{}", labelled(label, source))]
     Release {
         /// The provider's label.
         label: String,

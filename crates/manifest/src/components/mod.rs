@@ -41,7 +41,7 @@ pub struct Options<'a> {
 pub struct Components {
     /// Where they go.
     pub target_namespace: String,
-    /// The images of their Deployments and DaemonSets, in order; one that is used twice is there twice.
+    /// The images of their workloads, in order; one that is used twice is there twice.
     pub images: Vec<String>,
     objects: Vec<Value>,
     /// Which of the objects are shared.
@@ -131,14 +131,6 @@ pub enum ComponentsError {
 }
 
 impl ComponentsError {
-    /// What to do about it, where the error itself does not say it.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::NoTargetNamespace => Some("name one by --target-namespace".to_owned()),
-            _ => None,
-        }
-    }
-
     /// The document that is to blame, if one is.
     pub fn document(&self) -> Option<usize> {
         match self {
@@ -178,14 +170,17 @@ pub fn render(documents: Vec<Value>, options: &Options<'_>) -> Result<Components
     Ok(Components { target_namespace: target, images, objects, is_shared })
 }
 
-/// The images that a file's Deployments and DaemonSets need, after overrides.
+/// The images that a file's workloads need, after overrides.
 pub fn images(
     documents: &[Value],
     overrides: &Overrides,
     label: &str,
 ) -> Result<Vec<String>, ComponentsError> {
-    let kind = |value: &Value| value.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let is_wanted = |value: &&Value| workloads::is_workload(&kind(value)) || kind(value) == "List";
+    let is_wanted = |value: &&Value| {
+        let text = |field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default();
+        let group = text("apiVersion").split_once('/').map_or("", |(group, _)| group);
+        text("kind") == "List" || workloads::is_workload(group, text("kind"))
+    };
     // Documents keep their places, for errors.
     let workloads = documents.iter().map(|value| Some(value).filter(is_wanted).cloned().unwrap_or_default());
     Ok(workloads::replace_images(&mut objects::read(workloads.collect())?, overrides, label)?)

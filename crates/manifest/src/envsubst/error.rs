@@ -69,13 +69,14 @@ pub enum SyntaxProblem {
 }
 
 impl SyntaxError {
-    /// What to write instead, in plain words.
-    pub fn hint(&self) -> Option<String> {
+    /// What to write instead. It speaks of the language of variables alone, so that whoever checks or renders a text
+    /// can show it.
+    pub fn correction(&self) -> Option<String> {
         let inside = self.expression.trim_start_matches("${");
         Some(match &self.problem {
-            SyntaxProblem::NoName if inside.starts_with(char::is_whitespace) => self.hint_for_spaces(),
-            SyntaxProblem::NoName => HINT_FOR_DOLLARS.to_owned(),
-            SyntaxProblem::NotInName { found, .. } if found.is_whitespace() => self.hint_for_spaces(),
+            SyntaxProblem::NoName if inside.starts_with(char::is_whitespace) => self.correct_spaces(),
+            SyntaxProblem::NoName => ON_DOLLARS.to_owned(),
+            SyntaxProblem::NotInName { found, .. } if found.is_whitespace() => self.correct_spaces(),
             SyntaxProblem::NotInName { name, found: '-' | '+' | '?' } => {
                 let word = inside.trim_start_matches(name.as_str()).get(1..).unwrap_or_default();
                 format!("a default is written with a colon: `${{{name}:-{word}`")
@@ -89,7 +90,7 @@ impl SyntaxError {
                 )
             }
             SyntaxProblem::NotInName { .. } => {
-                format!("a name is made of letters, digits and `_`; {HINT_FOR_DOLLARS}")
+                format!("a name is made of letters, digits and `_`; {ON_DOLLARS}")
             }
             SyntaxProblem::AfterOperator { operator, .. } if operator == ":" => {
                 "behind `:` stands a position in bytes, like `${A:2}`; a default is written `${A:-word}`"
@@ -99,8 +100,8 @@ impl SyntaxError {
                 "only `,` `,,` `^` and `^^` change the case, and of the whole value or its first letter"
                     .to_owned()
             }
-            SyntaxProblem::Unclosed => format!("close it with `}}`; {HINT_FOR_DOLLARS}"),
-            SyntaxProblem::NoArgument { operator } => hint_for_arguments(operator),
+            SyntaxProblem::Unclosed => format!("close it with `}}`; {ON_DOLLARS}"),
+            SyntaxProblem::NoArgument { operator } => correct_arguments(operator),
             SyntaxProblem::Mixed { .. } => {
                 "only the word of a default, like `${A:-x${B}y}`, can be put together from text and variables"
                     .to_owned()
@@ -108,12 +109,12 @@ impl SyntaxError {
             SyntaxProblem::NoReplacement => {
                 "write `${A/old/new}`, or `${A/old/}` to remove the old text".to_owned()
             }
-            SyntaxProblem::NegativeLength => HINT_FOR_LENGTHS.to_owned(),
+            SyntaxProblem::NegativeLength => ON_LENGTHS.to_owned(),
             SyntaxProblem::TooDeep => return None,
         })
     }
 
-    fn hint_for_spaces(&self) -> String {
+    fn correct_spaces(&self) -> String {
         let rule = "spaces can stand only around a bare name, and nowhere in URLs and paths";
         let inside = self.expression.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
         match inside.map(|inside| (inside, inside.trim())) {
@@ -125,10 +126,10 @@ impl SyntaxError {
     }
 }
 
-const HINT_FOR_DOLLARS: &str = "for a dollar sign that begins no variable, write `$$`";
-const HINT_FOR_LENGTHS: &str = "only a position can be counted from the end, not a length";
+const ON_DOLLARS: &str = "for a dollar sign that begins no variable, write `$$`";
+const ON_LENGTHS: &str = "only a position can be counted from the end, not a length";
 
-fn hint_for_arguments(operator: &str) -> String {
+fn correct_arguments(operator: &str) -> String {
     match operator {
         ":" => "write a position in bytes, like `${A:2}`, or also a length, like `${A:2:5}`".to_owned(),
         operator if operator.starts_with('/') => format!("write `${{A{operator}old/new}}`"),
@@ -217,15 +218,14 @@ pub enum EvaluationProblem {
 }
 
 impl EvaluationError {
-    /// What to do about it, in plain words.
-    pub fn hint(&self) -> Option<String> {
-        Some(match self.problem {
-            EvaluationProblem::NegativeLength { .. } => HINT_FOR_LENGTHS.to_owned(),
+    /// What is to be known to write it right, as [`SyntaxError::correction`].
+    pub fn correction(&self) -> &'static str {
+        match self.problem {
+            EvaluationProblem::NegativeLength { .. } => ON_LENGTHS,
             EvaluationProblem::BrokenCharacter => {
                 "positions, lengths and the `?` of a shortest match count bytes, and this value has characters of several"
-                    .to_owned()
             }
-        })
+        }
     }
 }
 

@@ -222,3 +222,67 @@ fn listing_images_looks_at_nothing_else() {
     let wrong = [json!({}), deployment(&json!([{"name": "c", "image": "a"}]))];
     assert_eq!(components::images(&wrong, &images, "a").unwrap_err().document(), Some(1));
 }
+
+#[test]
+fn images_are_replaced_in_every_kind_of_workload() {
+    let pod = |prefix: &str| {
+        json!({"containers": [{"name": "c", "image": format!("{prefix}c:1")}],
+            "initContainers": [{"name": "i", "image": format!("{prefix}i:1")}]})
+    };
+    let workload = |api_version: &str, kind: &str, spec: Value| {
+        let mut object = object(api_version, kind, "x");
+        object["spec"] = spec;
+        object
+    };
+    let template = |prefix: &str| json!({"template": {"spec": pod(prefix)}});
+    let all = Override { repository: "mirror.local".to_owned(), ..Override::default() };
+    let images: Overrides = [("all".to_owned(), all)].into_iter().collect();
+    let options = Options { target_namespace: Some("new"), ..options(&images) };
+    let replaced = &["mirror.local/c:1", "mirror.local/i:1"][..];
+    for (api_version, kind, spec, expected, pod_at) in [
+        ("apps/v1", "Deployment", template("r.io/"), replaced, "/spec/template/spec"),
+        ("apps/v1", "DaemonSet", template("r.io/"), replaced, "/spec/template/spec"),
+        ("apps/v1", "StatefulSet", template("r.io/"), replaced, "/spec/template/spec"),
+        ("apps/v1", "ReplicaSet", template("r.io/"), replaced, "/spec/template/spec"),
+        ("batch/v1", "Job", template("r.io/"), replaced, "/spec/template/spec"),
+        ("batch/v1", "Job", template(""), replaced, "/spec/template/spec"),
+        (
+            "batch/v1",
+            "CronJob",
+            json!({"jobTemplate": {"spec": template("r.io/")}}),
+            replaced,
+            "/spec/jobTemplate/spec/template/spec",
+        ),
+        ("v1", "Pod", pod("r.io/"), replaced, "/spec"),
+        // Kinds of other groups are not ours to understand.
+        ("batch.volcano.sh/v1", "Job", template("r.io/"), &[], "/spec/template/spec"),
+        ("apps.kruise.io/v1", "StatefulSet", template("r.io/"), &[], "/spec/template/spec"),
+    ] {
+        let document = workload(api_version, kind, spec);
+        let listed = components::images(&[document.clone()], &images, "infrastructure-made-up").unwrap();
+        assert_eq!(listed, expected, "{api_version} {kind}");
+        let rendered = components::render(vec![document], &options).unwrap();
+        assert_eq!(rendered.images, expected, "{api_version} {kind}");
+        let pod = rendered.objects()[1].pointer(pod_at).unwrap();
+        let found = [&pod["containers"][0]["image"], &pod["initContainers"][0]["image"]];
+        let expected = if expected.is_empty() { &["r.io/c:1", "r.io/i:1"][..] } else { expected };
+        assert_eq!(found, expected, "{api_version} {kind}");
+    }
+}
+
+#[test]
+fn workloads_that_clusterctl_does_not_look_at_stay_as_they_are() {
+    for (kind, image) in [("Job", json!("nginx")), ("Job", json!("${IMAGE}")), ("Job", Value::Null)] {
+        let mut job = object("batch/v1", kind, "x");
+        job["spec"] = json!({"template": {"spec": {"containers": [{"name": "c", "image": image}]}}});
+        let listed: Vec<&str> = image.as_str().into_iter().collect();
+        assert_eq!(render(vec![job.clone()]).images, listed);
+        assert_eq!(rendered(job.clone())["spec"], job["spec"]);
+    }
+    let mut job = object("batch/v1", "Job", "x");
+    job["spec"] = json!({"template": {"spec": {"containers": [{"name": "c", "image": "Not Valid"}]}}});
+    let all = Override { repository: "mirror.local".to_owned(), ..Override::default() };
+    let images: Overrides = [("all".to_owned(), all)].into_iter().collect();
+    let error = components::images(&[job], &images, "a").unwrap_err();
+    assert!(error.to_string().starts_with("Job x: image \"Not Valid\" of container \"c\""), "{error}");
+}

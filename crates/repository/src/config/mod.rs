@@ -173,21 +173,6 @@ impl ConfigError {
             found: found.kind().to_owned(),
         }
     }
-
-    /// What the reader can do about it.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Download { source, .. } => source.hint(),
-            Self::Offline { .. } => {
-                Some("give a local copy of it: configurations may hold secrets, so that none is cached".to_owned())
-            }
-            Self::UnknownProvider { .. } => Some(
-                "`config repositories` lists all providers; others can be added under providers in the configuration file"
-                    .to_owned(),
-            ),
-            _ => None,
-        }
-    }
 }
 
 impl Config {

@@ -2,7 +2,7 @@
 
 use capstan_api::provider::ProviderType;
 use capstan_repository::{
-    Config, Environment, FetchError, Provider, Repository, RepositoryError, config::Format,
+    Config, Environment, FetchError, LATEST, Provider, Repository, RepositoryError, config::Format,
 };
 
 use crate::folder::http;
@@ -69,7 +69,8 @@ async fn a_named_version_needs_no_network_and_the_address_may_name_one() {
         }
     }
     let error = open("https://files.corp/aws/latest/x.yaml").unwrap().version(None).await.unwrap_err();
-    assert!(error.hint().unwrap().contains("cannot tell which versions it has"));
+    let RepositoryError::NoUsableVersion { skipped, .. } = &error else { panic!("{error:?}") };
+    assert_eq!(skipped.first().map(|it| it.version.as_str()), Some(LATEST));
 }
 
 #[tokio::test]

@@ -49,7 +49,7 @@ async fn what_is_not_there_is_told_with_what_is() {
         error.is_not_found() && error.to_string().contains("of v1.13.0 in the ConfigMaps of mine"),
         "{error}"
     );
-    assert_eq!(error.hint().as_deref(), Some("there are: v1.12.0"));
+    assert_eq!(error.available(), ["v1.12.0"]);
     let error = repository.template("v1.12.0", None).await.unwrap_err().to_string();
     assert!(error.contains("infrastructure-mine v1.12.0 has no cluster template"), "{error}");
 }

@@ -60,7 +60,7 @@ async fn templates_are_found_by_flavor_and_classes_by_name() {
         }
     }
     let missing = repository.template("v1.2.0", None).await.unwrap_err();
-    assert_eq!(missing.hint().as_deref(), Some("there are: v1.0.0, v1.1.0"));
+    assert_eq!(missing.available(), ["v1.0.0", "v1.1.0"]);
 
     assert_eq!(repository.cluster_class("v1.0.0", "quick").await.unwrap().name, "clusterclass-quick.yaml");
     for (name, part) in [
@@ -160,7 +160,7 @@ async fn what_is_missing_is_told_with_what_is_there() {
     let repository = folder.repository("latest").unwrap();
     let error = repository.components("v1.0.1").await.unwrap_err();
     assert!(error.is_not_found() && error.to_string().contains("the version v1.0.1 in"), "{error}");
-    assert_eq!(error.hint().as_deref(), Some("there are: v1.0.0, v1.1.0"));
+    assert_eq!(error.available(), ["v1.0.0", "v1.1.0"]);
     let error = repository.metadata("v1.1.0").await.unwrap_err();
     assert!(error.is_not_found() && error.to_string().contains("v1.1.0/metadata.yaml"), "{error}");
     let error = repository.components("v1.1.0").await.unwrap_err();

@@ -119,13 +119,12 @@ async fn a_repository_without_usable_versions_tells_why() {
     for part in ["infrastructure-mine", "main: ", "v0.1.0: ", "only v1beta2 and v1beta1 can be managed"] {
         assert!(message.contains(part), "{message}");
     }
-    assert!(error.hint().is_some());
 
     fs::remove_dir_all(folder.path("r/infrastructure-mine")).unwrap();
     fs::create_dir_all(folder.path("r/infrastructure-other")).unwrap();
     let error = folder.repository("latest").unwrap().version(None).await.unwrap_err();
     assert!(error.is_not_found());
-    assert_eq!(error.hint().as_deref(), Some("there are: infrastructure-other"));
+    assert_eq!(error.available(), ["infrastructure-other"]);
 }
 
 #[tokio::test]

@@ -38,7 +38,7 @@ async fn the_secrets_of_an_address_stay_out_of_messages() {
         [("/none.yaml", false), ("/page.yaml", false), ("/bad.yaml", false), ("/c.yaml", true)]
     {
         let error = load(&address(path), &world, offline).await.unwrap_err();
-        let told = format!("{error} {error:?} {:?}", error.hint());
+        let told = format!("{error} {error:?}");
         assert!(told.contains(&format!("https://files.example.com{path}")), "{told}");
         assert!(!told.contains(SECRET), "{told}");
     }
@@ -51,5 +51,5 @@ async fn without_the_network_nobody_is_sent_to_the_cache() {
     let world = World::new().await;
     let error = load("https://files.example.com/c.yaml", &world, true).await.unwrap_err();
     assert!(!error.to_string().contains("cache"), "{error}");
-    assert!(error.hint().unwrap().contains("a local copy"), "{error}");
+    assert!(matches!(error, ConfigError::Offline { .. }), "{error:?}");
 }

@@ -216,7 +216,6 @@ async fn a_login_page_is_not_a_file() {
     world.server.inject(EXACT, 1, Fault::LoginPage);
     let error = fetch(&world.http()).await.unwrap_err();
     assert!(matches!(error, FetchError::WebPage { .. }), "{error:?}");
-    assert!(error.hint().unwrap().contains("login page"));
 }
 
 #[tokio::test]
@@ -227,8 +226,7 @@ async fn an_unknown_authority_is_not_trusted() {
         options.system_roots = true;
     });
     let error = fetch(&http).await.unwrap_err();
-    assert!(matches!(error, FetchError::Unreachable { .. }), "{error:?}");
-    assert!(error.hint().unwrap().contains("SSL_CERT_FILE"), "{error}");
+    assert!(error.is_certificate_problem(), "{error:?}");
     assert_eq!(asked(&world), 0);
     assert_eq!(world.reports("Retrying"), 0, "a certificate does not get better by asking again");
 }
@@ -240,7 +238,7 @@ async fn nobody_at_home_is_told_with_the_address() {
     let error = fetch(&world.http()).await.unwrap_err();
     assert!(matches!(error, FetchError::Unreachable { .. }), "{error:?}");
     assert!(error.to_string().starts_with(ADDRESS), "{error}");
-    assert!(error.hint().unwrap().contains("HTTPS_PROXY"));
+    assert!(!error.is_certificate_problem(), "{error:?}");
 }
 
 #[tokio::test]

@@ -167,7 +167,7 @@ async fn a_missing_asset_says_what_there_is() {
     let world = world().await;
     let error = source().file(&world.http(), "v1.0.0", "nothing.yaml").await.unwrap_err();
     assert_eq!(error.to_string(), "not found: nothing.yaml of release v1.0.0 of github.com/o/r");
-    assert_eq!(error.hint().unwrap(), "there are: metadata.yaml, components.yaml");
+    assert_eq!(error.available(), ["metadata.yaml", "components.yaml"]);
 }
 
 #[tokio::test]
@@ -197,11 +197,11 @@ async fn the_rate_limit_is_told_with_its_end_and_never_tried_again() {
         error.to_string(),
         "api.github.com takes no more requests for now, until 2027-01-15T08:10:00Z"
     );
-    assert!(error.hint().unwrap().contains("GITHUB_TOKEN"));
+    assert!(matches!(&error, FetchError::RateLimited { variable: Some(it), .. } if it == "GITHUB_TOKEN"));
     assert_eq!(world.server.requests().len(), 1);
     // Whoever has a token need not be told to get one.
     let error = source().versions(&with_token(&world, "t")).await.unwrap_err();
-    assert_eq!(error.hint(), None);
+    assert!(matches!(&error, FetchError::RateLimited { variable: None, withheld: None, .. }), "{error:?}");
 }
 
 #[tokio::test]
@@ -261,7 +261,7 @@ async fn an_expired_token_is_named() {
     let world = world().await;
     let error = source().versions(&with_token(&world, "expired")).await.unwrap_err();
     assert!(error.to_string().ends_with("was refused (HTTP 401): Bad credentials"), "{error}");
-    assert!(error.hint().unwrap().contains("GITHUB_TOKEN"));
+    assert!(matches!(&error, FetchError::Unauthorized { variable: Some(it), .. } if it == "GITHUB_TOKEN"));
 }
 
 #[tokio::test]

@@ -58,7 +58,7 @@ async fn a_missing_version_says_which_there_are() {
     let world = world().await;
     let error = source().files(&world.http(), "v7.0.0").await.unwrap_err();
     assert!(error.is_not_found());
-    assert_eq!(error.hint().unwrap(), "there are: v1.0.0, v1.1.0, v1.2.0");
+    assert_eq!(error.available(), ["v1.0.0", "v1.1.0", "v1.2.0"]);
     assert!(source().file(&world.http(), "v7.0.0", "metadata.yaml").await.unwrap_err().is_not_found());
 }
 
@@ -68,8 +68,8 @@ async fn a_private_project_wants_its_token() {
     world.server.gitlab_token("secret");
     for http in [world.http(), with_token(&world, "other"), with_token(&world, "")] {
         let error = source().file(&http, "v1.0.0", "components.yaml").await.unwrap_err();
-        assert!(matches!(error, FetchError::Unauthorized { status: 401, .. }), "{error:?}");
-        assert!(error.hint().unwrap().contains("GITLAB_ACCESS_TOKEN"));
+        let FetchError::Unauthorized { status: 401, variable, .. } = &error else { panic!("{error:?}") };
+        assert_eq!(variable.as_deref(), Some("GITLAB_ACCESS_TOKEN"));
     }
     let http = with_token(&world, "secret");
     assert_eq!(source().file(&http, "v1.0.0", "components.yaml").await.unwrap(), b"v1.0.0");
@@ -99,8 +99,9 @@ async fn the_token_is_only_for_hosts_that_are_gitlabs_or_listed() {
         })
     };
     let error = elsewhere.file(&listing(&["other.corp"]), "v1.0.0", "components.yaml").await.unwrap_err();
-    let hint = error.hint().unwrap();
-    assert_eq!(hint, format!("GITLAB_HOSTS must name {name} before it is sent your credentials"));
+    let FetchError::Unauthorized { withheld: Some(withheld), .. } = &error else { panic!("{error:?}") };
+    let expected = format!("GITLAB_HOSTS must name {name} before it is sent your credentials");
+    assert_eq!(withheld.to_string(), expected);
     assert!(elsewhere.versions(&listing(&[])).await.is_err());
     assert!(!world.showed_credentials_to(&host));
 

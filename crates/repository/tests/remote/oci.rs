@@ -56,7 +56,7 @@ async fn missing_things_are_told_apart() {
         error.to_string(),
         "not found: nothing.yaml in oci://registry.example.com/providers/capi:v1.0.0"
     );
-    assert_eq!(error.hint().unwrap(), "there are: again.yaml, components.yaml, metadata.yaml");
+    assert_eq!(error.available(), ["again.yaml", "components.yaml", "metadata.yaml"]);
     let error = source().file(&world.http(), "v9.0.0", "metadata.yaml").await.unwrap_err();
     assert!(error.is_not_found(), "{error:?}");
     assert!(error.to_string().contains("v9.0.0"), "{error}");
@@ -283,7 +283,7 @@ async fn an_untrusted_registry_on_this_machine_is_not_downgraded() {
     let http = world.http_with(|options| options.extra_roots.clear());
     let source = Oci::parse(&format!("oci://{}/providers/capi", world.server.host())).unwrap();
     let error = source.file(&http, "v1.0.0", "metadata.yaml").await.unwrap_err();
-    assert!(error.hint().unwrap().contains("SSL_CERT_FILE"), "{error}");
+    assert!(error.is_certificate_problem(), "{error:?}");
 }
 
 #[tokio::test]
@@ -329,8 +329,10 @@ async fn credentials_may_be_for_one_registry_only() {
     };
     let fetch = async |http: Http| source().file(&http, "v1.0.0", "metadata.yaml").await;
     let error = fetch(for_host("ghcr.io")).await.unwrap_err();
-    assert!(matches!(error, FetchError::Unauthorized { status: 401, .. }), "{error:?}");
-    assert!(error.hint().unwrap().contains("OCI_HOST must name registry.example.com"), "{error:?}");
+    let FetchError::Unauthorized { status: 401, withheld: Some(withheld), .. } = &error else {
+        panic!("{error:?}")
+    };
+    assert!(withheld.to_string().contains("OCI_HOST must name registry.example.com"), "{error:?}");
     assert!(!world.showed_credentials_to("registry.example.com"));
     for host in ["registry.example.com", "Registry.Example.Com:443", "https://registry.example.com/v2/", ""] {
         assert_eq!(fetch(for_host(host)).await.unwrap(), b"kind: Metadata", "{host:?}");

@@ -20,6 +20,7 @@ use crate::{
         generate::{Generate, GenerateArgs},
     },
     error::CommandError,
+    hints::Hint,
     printer::Printer,
     session::Session,
 };

@@ -1,22 +1,20 @@
 //! `capstan generate provider`.
 
-use std::borrow::Cow;
-
-use capstan_manifest::{
-    components::{self, Components, Options},
-    envsubst::Template,
-    text,
+use capstan_lifecycle::{
+    catalog::Source,
+    release::{self, Fetched, Placement, ReleaseError, ReleaseNotice},
 };
-use capstan_repository::File;
+use capstan_manifest::{components::Components, envsubst::Template};
 use serde_json::json;
 
 use super::{Asked, check_namespace, unusable};
 use crate::{
     cli::{Globals, generate::ProviderArgs},
     error::CommandError,
+    goals::goal,
     output,
     printer::Printer,
-    session::{Release, Session},
+    session::Session,
 };
 
 const ONE_FLAG: &str = "use one of --core, --bootstrap, --control-plane, --infrastructure, --ipam, \
@@ -37,60 +35,53 @@ pub(crate) async fn run(
     check_namespace("--target-namespace", args.target_namespace.as_deref())?;
     check_namespace("--watching-namespace", args.watching_namespace.as_deref())?;
     let session = Session::open(globals, printer).await?;
-    let release = session.release(kind, argument).await?;
-    let file = session.components(&release).await?;
-    if args.describe {
-        let components = render(&release, &file.origin, &file.text, args, &session)?;
-        let text = describe(&release, &file, &components, args, &session)?;
-        return output::write(&text, args.write_to.as_deref(), printer);
-    }
-    let components = render(&release, &file.origin, file.text, args, &session)?;
-    output::write_manifests(components.objects(), args.write_to.as_deref(), printer)
-}
-
-fn render<'a>(
-    release: &Release,
-    origin: &str,
-    text: impl Into<Cow<'a, str>>,
-    args: &ProviderArgs,
-    session: &Session,
-) -> Result<Components, CommandError> {
-    let lookup = |name: &str| session.config.variable(name);
-    let keeps_variables = args.raw || args.describe;
-    let lookup: Option<text::Lookup<'_>> = if keeps_variables { None } else { Some(&lookup) };
-    let documents =
-        text::objects(text, lookup).map_err(|error| unusable(origin, &error, Asked::Provider, session))?;
-    let images = session.image_overrides()?;
-    let options = Options {
-        label: &release.provider.label(),
+    let goal = goal(kind, argument)?;
+    let report = |notice: ReleaseNotice<'_>| session.report(notice);
+    let fetched = session.releases(&report).fetch(goal.kind, &goal.name, &goal.version).await;
+    let fetched = fetched.map_err(|error| session.unusable_release(error))?;
+    let placement = Placement {
         target_namespace: args.target_namespace.as_deref().filter(|it| !it.is_empty()),
         watching_namespace: args.watching_namespace.as_deref().filter(|it| !it.is_empty()),
         rbac_prefix: args.rbac_prefix,
-        images: &images,
     };
-    let values = documents.into_iter().map(|it| it.value).collect();
-    components::render(values, &options)
-        .map_err(|error| CommandError::plain(format!("cannot use {origin}: {error}")).hint_if(error.hint()))
+    if args.describe {
+        let components = render_raw(&fetched, &placement);
+        let components = components.map_err(|error| session.unusable_release(error))?;
+        let text = describe(&fetched, &components, args, &session)?;
+        return output::write(&text, args.write_to.as_deref(), printer);
+    }
+    let components = if args.raw {
+        render_raw(&fetched, &placement)
+    } else {
+        fetched.parse().await.and_then(|it| it.render(&placement)).map(|it| it.components)
+    };
+    let components = components.map_err(|error| session.unusable_release(error))?;
+    output::write_manifests(components.objects(), args.write_to.as_deref(), printer)
+}
+
+/// The components with their variables as they are.
+fn render_raw(fetched: &Fetched<'_>, placement: &Placement<'_>) -> Result<Components, ReleaseError> {
+    release::render(&fetched.source, fetched.parse_raw()?, &fetched.file.origin, placement)
 }
 
 fn describe(
-    release: &Release,
-    file: &File,
+    release: &Fetched<'_>,
     components: &Components,
     args: &ProviderArgs,
     session: &Session,
 ) -> Result<String, CommandError> {
+    let Fetched { source: Source { provider, .. }, version, file, .. } = release;
     let template = Template::parse(&file.text)
         .map_err(|error| unusable(&file.origin, &error.into(), Asked::Provider, session))?;
     let variables: Vec<_> = template.variables().keys().cloned().collect();
-    let url = release.provider.shown_url();
+    let url = provider.shown_url();
     let (folder, name) = url.rsplit_once('/').unwrap_or(("", &url));
     let base = folder.rsplit_once('/').map_or_else(String::new, |(base, _)| format!("{base}/"));
     let fields = [
-        ("Name", release.provider.name.as_str()),
-        ("Type", release.provider.kind.as_str()),
+        ("Name", provider.name.as_str()),
+        ("Type", provider.kind.as_str()),
         ("URL", &base),
-        ("Version", &release.version),
+        ("Version", version),
         ("File", name),
         ("TargetNamespace", &components.target_namespace),
     ];
@@ -106,10 +97,10 @@ fn describe(
         text
     };
     let value = json!({
-        "name": release.provider.name,
-        "type": release.provider.kind.as_str(),
+        "name": provider.name,
+        "type": provider.kind.as_str(),
         "url": url,
-        "version": release.version,
+        "version": version,
         "file": name,
         "sha256": file.sha256,
         "targetNamespace": components.target_namespace,

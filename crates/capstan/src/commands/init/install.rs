@@ -4,9 +4,14 @@ use std::time::Duration;
 
 use capstan_lifecycle::{
     cert_manager::Action,
-    install::{self, InstallError, InstallEvent, InstallPlan, InstallProblem, queue::Request},
+    check::Problems,
+    install::{
+        self, InstallError, InstallEvent, InstallPlan, InstallPolicy, InstallProblem, InstallRequest,
+        ReadyInstall,
+    },
+    release::ReleaseNotice,
 };
-use capstan_management::ManagementCluster;
+use capstan_management::{ManagementCluster, inventory::Inventory};
 
 use crate::{
     cli::{
@@ -17,6 +22,8 @@ use crate::{
     commands::{generate::check_namespace, upgrade, waiting},
     difference,
     error::CommandError,
+    goals::install_goals,
+    hints::Hint,
     management::Management,
     printer::Printer,
     program,
@@ -39,25 +46,27 @@ pub(super) async fn run(
     let session = Session::open(globals, printer).await?;
     let management = Management::open(&asked.kubeconfig).await?;
     let cluster = management.cluster();
-    let mut plan = make_plan(args, asked, &session, cluster).await?;
-    upgrade::tell_unfinished(cluster, printer).await?;
-    if args.dry_run {
-        return show(args, asked.output, &mut plan, &session, cluster).await;
+    let inventory = Inventory::read(cluster).await?;
+    upgrade::warn_of_unfinished(&inventory, printer);
+    let plan = make_plan(args, asked, &session, cluster, &inventory).await?;
+    let policy = InstallPolicy { validate: args.validate };
+    let ready = plan.check(cluster, policy).map_err(|it| refusal(it, &session))?;
+    for problem in ready.ignored() {
+        printer.warn(&format!("ignored: {problem}"));
     }
-    if plan.is_nothing() {
-        judge(&mut plan, args.validate, &session)?;
-        tell_present(&plan, printer);
+    if args.dry_run {
+        return difference::print(&ready.preview().await?, args.diff, asked.output, printer);
+    }
+    report_present(ready.plan(), printer);
+    if ready.plan().is_empty() {
         printer.done("nothing to do: everything that is asked for is installed");
     } else {
-        install::try_out(cluster, &mut plan).await?;
-        judge(&mut plan, args.validate, &session)?;
-        tell_present(&plan, printer);
-        carry_out(cluster, &plan, printer).await?;
+        carry_out(&ready, printer).await?;
     }
     if args.wait_providers {
-        waiting::for_plan(cluster, &plan, limit, printer).await?;
+        waiting::for_plan(cluster, ready.plan(), limit, printer).await?;
     }
-    if plan.is_first {
+    if inventory.core().is_none() {
         say_what_next(printer);
     }
     Ok(())
@@ -76,46 +85,22 @@ async fn make_plan(
     asked: &ListImagesArgs,
     session: &Session,
     cluster: &ManagementCluster,
+    inventory: &Inventory,
 ) -> Result<InstallPlan, CommandError> {
     let given = |flag: &Option<String>| flag.clone().filter(|it| !it.is_empty());
-    let request = Request {
-        providers: asked.providers.named(),
-        target_namespace: given(&args.target_namespace),
+    let (is_first, namespace) = (inventory.core().is_none(), given(&args.target_namespace));
+    let request = InstallRequest {
+        providers: install_goals(&asked.providers.named(), is_first, namespace.as_deref())?,
         watching_namespace: given(&args.watching_namespace),
         rbac_prefix: args.rbac_prefix,
+        cert_manager: session.cert_manager()?,
     };
-    let cert_manager = session.config.cert_manager()?;
-    let tell = |oddity: capstan_lifecycle::release::Oddity<'_>| session.tell(oddity);
+    let report = |notice: ReleaseNotice<'_>| session.report(notice);
     session.printer.step("fetching providers");
-    let plan = install::plan(cluster, &session.releases(&tell), &cert_manager, &request).await;
-    plan.map_err(|error| CommandError::plain(error.to_string()).hint_if(error.hint()))
+    Ok(install::plan(cluster, inventory, &session.releases(&report), &request).await?)
 }
 
-/// Shows what would be done; problems are an error all the same.
-async fn show(
-    args: &InstallArgs,
-    format: ListFormat,
-    plan: &mut InstallPlan,
-    session: &Session,
-    cluster: &ManagementCluster,
-) -> Result<(), CommandError> {
-    let preview = install::preview(cluster, plan).await?;
-    judge(plan, args.validate, session)?;
-    difference::print(&preview, args.diff, format, session.printer)
-}
-
-/// Refuses a plan with problems. Where they are to be passed over they become warnings, as far as that is possible.
-fn judge(plan: &mut InstallPlan, validate: bool, session: &Session) -> Result<(), CommandError> {
-    let problems = std::mem::take(&mut plan.problems);
-    let (passed_over, problems): (Vec<_>, Vec<_>) =
-        problems.into_iter().partition(|it| !validate && it.can_be_ignored());
-    for problem in passed_over {
-        session.printer.warn(&format!("passed over: {problem}"));
-    }
-    if problems.is_empty() { Ok(()) } else { Err(refusal(problems, session)) }
-}
-
-fn refusal(problems: Vec<InstallProblem>, session: &Session) -> CommandError {
+fn refusal(Problems(problems): Problems<InstallProblem>, session: &Session) -> CommandError {
     let count = match problems.len() {
         1 => "1 problem was found".to_owned(),
         count => format!("{count} problems were found"),
@@ -124,41 +109,37 @@ fn refusal(problems: Vec<InstallProblem>, session: &Session) -> CommandError {
     let mut error = CommandError::plain(format!("cannot install: {count}; nothing was changed"));
     let mut hints: Vec<String> = Vec::new();
     for problem in problems {
-        let (causes, hint) = told(problem, session);
+        let (causes, hint) = described(problem, session);
         error.causes.extend(causes);
         hints.extend(hint.filter(|it| !hints.contains(it)));
     }
     if can_be_ignored {
-        hints.push("--validate=false installs all the same".to_owned());
+        hints.push("--validate=false installs in spite of it".to_owned());
     }
     error.hint(hints.join("\n      "))
 }
 
 /// A problem in words, and what to do about it.
-fn told(problem: InstallProblem, session: &Session) -> (Vec<String>, Option<String>) {
+fn described(problem: InstallProblem, session: &Session) -> (Vec<String>, Option<String>) {
     match problem {
         InstallProblem::Release { provider, error } => {
-            let error = session.unusable_release(*error);
-            let first = format!("{provider}: {}", error.message);
-            ([first].into_iter().chain(error.causes).collect(), error.hint)
+            let error = session.unusable_release_of(&provider, *error);
+            ([error.message].into_iter().chain(error.causes).collect(), error.hint)
         }
         problem => (vec![problem.to_string()], problem.hint()),
     }
 }
 
-fn tell_present(plan: &InstallPlan, printer: Printer) {
+fn report_present(plan: &InstallPlan, printer: Printer) {
     for there in &plan.present {
         let (label, version, namespace) = (there.label(), &there.version, &there.namespace);
-        printer.step(&format!("{label} {version} is in namespace {namespace} already"));
+        printer.step(&format!("{label} {version} is installed in namespace {namespace} already"));
     }
 }
 
-async fn carry_out(
-    cluster: &ManagementCluster,
-    plan: &InstallPlan,
-    printer: Printer,
-) -> Result<(), CommandError> {
+async fn carry_out(ready: &ReadyInstall, printer: Printer) -> Result<(), CommandError> {
     let progress = Progress::new(printer);
+    let plan = ready.plan();
     if let Action::Install { manifest, is_begun } = &plan.cert_manager {
         let verb = if *is_begun { "completing" } else { "installing" };
         printer.step(&format!("{verb} cert-manager {}", manifest.version));
@@ -167,26 +148,26 @@ async fn carry_out(
         let (label, namespace) = (new.provider.label(), &new.components.target_namespace);
         printer.step(&format!("installing {label} {} into namespace {namespace}", new.version));
     }
-    let result = install::run(cluster, plan, &|event| tell(&event, &progress)).await;
+    let result = ready.run(&|event| report(&event, &progress)).await;
     progress.end();
     result.map_err(|error| unfinished(&error))
 }
 
-fn tell(event: &InstallEvent<'_>, progress: &Progress) {
+fn report(event: &InstallEvent<'_>, progress: &Progress) {
     match event {
         InstallEvent::Wave { wave, count } => {
-            progress.begin(wave.as_str(), &format!("{}: {count} objects", wave.as_str()));
+            progress.begin(wave.as_str(), &format!("applying {count} {}", wave.as_str()));
         }
         InstallEvent::Applied { part, done, all, .. } => progress.advance(*done, *all, part),
         InstallEvent::Retrying { reason, .. } => {
-            progress.say(|printer| printer.warn(&format!("{reason}; trying again")));
+            progress.say(|printer| printer.warn(&format!("{reason}; retrying")));
         }
         InstallEvent::CertManagerWaiting { reason } => {
             progress.waiting(&format!("waiting for cert-manager: {reason}"));
         }
         InstallEvent::CertManagerWorks => progress.say(|printer| printer.done("cert-manager works")),
         InstallEvent::Installed(provider) => {
-            let text = format!("{} {} is installed", provider.label(), provider.version);
+            let text = format!("installed {} {}", provider.label(), provider.version);
             progress.say(|printer| printer.done(&text));
         }
     }

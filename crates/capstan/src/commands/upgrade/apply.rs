@@ -4,104 +4,136 @@ use std::time::Duration;
 
 use capstan_api::provider::ProviderType;
 use capstan_lifecycle::{
-    release::Oddity,
-    upgrade::{self, Asked, Failed, Goal, Step, Stopped, UpgradeError, UpgradeEvent},
+    check::Problems,
+    goal::ProviderGoal,
+    release::ReleaseNotice,
+    upgrade::{
+        self, Failed, Step, Stopped, UpgradeError, UpgradeEvent, UpgradeGoal, UpgradePolicy, UpgradeProblem,
+        UpgradeRequest,
+    },
 };
-use capstan_management::{ObjectRef, apply};
-use capstan_repository::ProviderArgument;
+use capstan_management::{ObjectRef, apply::ApplyEvent, inventory::Inventory};
 
-use super::{failed, tell_unfinished, tell_warnings};
+use super::{failed, print_warnings, warn_of_unfinished};
 use crate::{
     cli::{Globals, upgrade::ApplyArgs},
     commands::waiting,
     difference,
     error::CommandError,
+    goals::goal,
+    hints::Hint,
     management::Management,
     printer::Printer,
+    progress::Progress,
     session::Session,
 };
 
 pub(super) async fn run(args: &ApplyArgs, globals: &Globals, printer: Printer) -> Result<(), CommandError> {
-    let asked = asked(args)?;
+    let goal = upgrade_goal(args)?;
     let session = Session::open(globals, printer).await?;
     let management = Management::open(&args.kubeconfig).await?;
     let cluster = management.cluster();
-    tell_unfinished(cluster, printer).await?;
-    let goal = args.contract.as_deref().map_or(Goal::Versions(&asked), Goal::Contract);
-    let tell = |oddity: Oddity<'_>| session.tell(oddity);
+    let inventory = Inventory::read(cluster).await?;
+    warn_of_unfinished(&inventory, printer);
+    let report = |notice: ReleaseNotice<'_>| session.report(notice);
     printer.step("fetching the new releases, and having the server try them");
-    let prepared =
-        upgrade::Upgrade::prepare(cluster, &session.releases(&tell), goal, args.allow_downgrade).await;
-    let upgrade = prepared.map_err(|error| unchanged(failed(error, &session)))?;
-    tell_warnings(&upgrade.warnings, printer);
-    for provider in &upgrade.up_to_date {
+    let request = UpgradeRequest { goal, reapply: args.reapply, cert_manager: session.cert_manager()? };
+    let plan = upgrade::plan(cluster, &inventory, &session.releases(&report), &request).await;
+    let plan = plan.map_err(|error| unchanged(failed(error, &session)))?;
+    print_warnings(&plan.warnings, printer);
+    let policy = UpgradePolicy { allow_downgrade: args.allow_downgrade };
+    let ready = plan.check(cluster, policy).map_err(|it| unchanged(refusal(it)))?;
+    let plan = ready.plan();
+    for provider in &plan.up_to_date {
         printer.done(&format!("{} is at {} already", provider.label(), provider.version));
     }
-    if upgrade.is_empty() {
+    if plan.is_empty() {
         printer.done("there is nothing to upgrade");
         return Ok(());
     }
-    for note in upgrade.steps.iter().flat_map(|it| &it.notes) {
+    for note in plan.steps.iter().flat_map(|it| &it.notes) {
         printer.warn(note);
     }
     if args.preview.dry_run {
-        let preview = upgrade.preview(cluster).await?;
+        let preview = ready.preview().await?;
         difference::print(&preview, args.preview.diff, args.preview.output, printer)?;
         return difference::refused(&preview).map_or(Ok(()), Err);
     }
-    let result = upgrade.carry_out(cluster, &|event| tell_progress(&event, printer)).await;
+    let progress = Progress::new(printer);
+    let result = ready.run(&|event| report_progress(&event, printer, &progress)).await;
     result.map_err(|failure| stopped(failure, &session))?;
     if args.wait_providers {
         let limit = Duration::from_secs(args.wait_provider_timeout);
-        waiting::for_releases(cluster, upgrade.steps.iter().map(|it| &it.to), limit, printer).await?;
+        waiting::for_releases(cluster, plan.steps.iter().map(|it| &it.to), limit, printer).await?;
     }
-    if !upgrade.steps.is_empty() {
-        printer.done(&summary(&upgrade.steps));
+    if !plan.steps.is_empty() {
+        printer.done(&summary(&plan.steps));
     }
     Ok(())
 }
 
-/// The versions that are named, unless a contract is.
-fn asked(args: &ApplyArgs) -> Result<Vec<Asked>, CommandError> {
+/// A contract, or the versions that are named.
+fn upgrade_goal(args: &ApplyArgs) -> Result<UpgradeGoal, CommandError> {
     const FLAGS: &str =
         "--core, --bootstrap, --control-plane, --infrastructure, --ipam, --runtime-extension, --addon";
-    let asked = args.providers.named().map(|(kind, argument)| parse(kind, argument));
-    let asked = asked.collect::<Result<Vec<_>, _>>()?;
-    let has_contract = args.contract.as_deref().is_some_and(|it| !it.is_empty());
-    match (has_contract, asked.is_empty()) {
-        (true, true) | (false, false) => Ok(asked),
-        (true, false) => Err(CommandError::plain(format!("--contract cannot be used together with {FLAGS}"))
-            .hint("name a contract or the versions of providers")),
-        (false, true) => Err(CommandError::plain("neither a contract nor a provider is named")
+    let goals = args.providers.named().map(|(kind, argument)| parse(kind, argument));
+    let goals = goals.collect::<Result<Vec<_>, _>>()?;
+    match (args.contract.as_deref().filter(|it| !it.is_empty()), goals.is_empty()) {
+        (Some(contract), true) => Ok(UpgradeGoal::Contract(contract.to_owned())),
+        (None, false) => Ok(UpgradeGoal::Versions(goals)),
+        (Some(_), false) => {
+            Err(CommandError::plain(format!("--contract cannot be used together with {FLAGS}"))
+                .hint("name a contract or the versions of providers"))
+        }
+        (None, true) => Err(CommandError::plain("neither a contract nor a provider is named")
             .hint(format!("name a contract by --contract, or versions by {FLAGS}"))),
     }
 }
 
-/// `name:version`, or `namespace/name:version` as it was written once.
-fn parse(kind: ProviderType, argument: &str) -> Result<Asked, CommandError> {
+/// `name:version`, or `namespace/name:version` for one of several instances.
+fn parse(kind: ProviderType, argument: &str) -> Result<ProviderGoal, CommandError> {
     let (namespace, provider) = match argument.split_once('/') {
         Some((namespace, provider)) => (Some(namespace.to_owned()), provider),
         None => (None, argument),
     };
-    let ProviderArgument { name, version } = ProviderArgument::parse(provider)?;
-    if version.is_none() {
-        let error = UpgradeError::NoVersion { label: kind.label(&name) };
-        return Err(CommandError::plain(error.to_string()).hint_if(error.hint()));
+    let goal = ProviderGoal { namespace, ..goal(kind, provider)? };
+    if goal.version.exact().is_none() {
+        return Err(CommandError::plain(format!("provider {} has no version to upgrade to", goal.label()))
+            .hint("write NAME:VERSION; upgrade plan shows the versions"));
     }
-    Ok(Asked { kind, name, namespace, version })
+    Ok(goal)
+}
+
+/// Everything that stands in the way, with what to do about it.
+fn refusal(Problems(problems): Problems<UpgradeProblem>) -> CommandError {
+    let mut hints: Vec<String> = Vec::new();
+    for hint in problems.iter().filter_map(Hint::hint) {
+        if !hints.contains(&hint) {
+            hints.push(hint);
+        }
+    }
+    let mut error = match problems.as_slice() {
+        [problem] => CommandError::plain(problem.to_string()),
+        problems => CommandError {
+            causes: problems.iter().map(ToString::to_string).collect(),
+            ..CommandError::plain(format!("cannot upgrade: {} problems were found", problems.len()))
+        },
+    };
+    error.hint = Some(hints.join("\n      ")).filter(|it| !it.is_empty());
+    error
 }
 
 fn unchanged(error: CommandError) -> CommandError {
     CommandError { causes: [error.causes, vec!["nothing was changed".to_owned()]].concat(), ..error }
 }
 
-fn tell_progress(event: &UpgradeEvent<'_>, printer: Printer) {
+fn report_progress(event: &UpgradeEvent<'_>, printer: Printer, progress: &Progress) {
     match event {
         UpgradeEvent::CertManager(step) => {
             printer.step(&format!("cert-manager: from {} to {}", step.from, step.manifest.version));
         }
-        UpgradeEvent::CertManagerWaiting { reason } if printer.is_interactive() => {
-            printer.progress(&format!("waiting for cert-manager: {reason}"));
+        UpgradeEvent::CertManagerWaiting { reason } => {
+            progress.waiting(&format!("waiting for cert-manager: {reason}"));
         }
         UpgradeEvent::CertManagerWorks(step) => {
             printer.progress_done();
@@ -123,10 +155,10 @@ fn tell_progress(event: &UpgradeEvent<'_>, printer: Printer) {
         UpgradeEvent::Replacing(step) => {
             printer.step(&format!("{}: installing {}", step.label(), step.to.version))
         }
-        UpgradeEvent::Applied(apply::ApplyEvent::Retrying { reason, .. }) => {
-            printer.warn(&format!("{reason}; trying again"));
+        UpgradeEvent::Applied(ApplyEvent::Retrying { reason, .. }) => {
+            printer.warn(&format!("{reason}; retrying"));
         }
-        UpgradeEvent::Applied(_) | UpgradeEvent::CertManagerWaiting { .. } => {}
+        UpgradeEvent::Applied(_) => {}
         UpgradeEvent::Pruning(step) => {
             let leftovers = &step.leftovers;
             if !leftovers.gone.is_empty() {
@@ -155,15 +187,17 @@ fn stays(crd: &ObjectRef, step: &Step) -> String {
 /// What failed, what is done, and how to go on.
 fn stopped(failure: Failed, session: &Session) -> CommandError {
     let Failed { error, stopped, others, waiting, upgraded } = failure;
+    let is_cut_off = matches!(error, UpgradeError::CutOff);
     let mut error = failed(error, session);
     if !upgraded.is_empty() {
         error.causes.push(format!("upgraded: {}", upgraded.join(", ")));
     }
     let mut ways = Vec::from_iter(error.hint.take());
-    error.causes.push(match &stopped {
-        None => "nothing was replaced".to_owned(),
-        Some(stopped) => state(stopped, true),
-    });
+    match (&stopped, is_cut_off) {
+        (None, true) => {}
+        (None, false) => error.causes.push("nothing was replaced".to_owned()),
+        (Some(stopped), _) => error.causes.push(state(stopped, true)),
+    }
     for (reason, stopped) in others {
         let other = failed(reason, session);
         error.causes.push(format!("{}: {}", state(&stopped, true), other.message));

@@ -3,8 +3,8 @@
 mod apply;
 mod plan;
 
-use capstan_lifecycle::upgrade::{self, Unfinished, UpgradeError, UpgradeWarning};
-use capstan_management::ManagementCluster;
+use capstan_lifecycle::upgrade::{UpgradeError, UpgradeWarning};
+use capstan_management::inventory::{Installed, Inventory};
 
 use crate::{
     cli::{
@@ -24,49 +24,31 @@ pub(crate) async fn run(args: UpgradeArgs, globals: &Globals, printer: Printer) 
     }
 }
 
-/// Says what an upgrade left behind that was begun and not finished.
-pub(crate) async fn tell_unfinished(
-    cluster: &ManagementCluster,
-    printer: Printer,
-) -> Result<(), CommandError> {
-    let unfinished = upgrade::unfinished(cluster).await?;
-    for it in &unfinished {
-        let Unfinished { provider, version } = it;
+/// Warns of upgrades that began and did not finish.
+pub(crate) fn warn_of_unfinished(inventory: &Inventory, printer: Printer) {
+    let mut flags = Vec::new();
+    for (Installed { kind, name, version: installed, .. }, version) in inventory.unfinished() {
         printer.warn(&format!(
-            "an upgrade of {} from {} to {version} was begun and not finished: its controllers may be stopped",
-            provider.label(),
-            provider.version
+            "an upgrade of {} from {installed} to {version} began and did not finish: its controllers may be stopped",
+            kind.label(name)
         ));
+        flags.push(format!("--{} {name}:{version}", kind.prefix()));
     }
-    if !unfinished.is_empty() {
-        printer.warn(&format!("go on by: {}", command(&unfinished)));
+    if !flags.is_empty() {
+        printer.warn(&format!("to finish it: {} upgrade apply {}", program::name(), flags.join(" ")));
     }
-    Ok(())
 }
 
-/// The command that goes on with upgrades.
-fn command(unfinished: &[Unfinished]) -> String {
-    let flags: Vec<String> = unfinished.iter().map(Unfinished::flag).collect();
-    format!("{} upgrade apply {}", program::name(), flags.join(" "))
-}
-
-fn tell_warnings(warnings: &[UpgradeWarning], printer: Printer) {
+fn print_warnings(warnings: &[UpgradeWarning], printer: Printer) {
     for UpgradeWarning { label, text } in warnings {
         printer.warn(&format!("{label}: {text}"));
     }
 }
 
-/// Why an upgrade cannot be, with what to do about it.
+/// Why an upgrade failed, with what to do about it.
 fn failed(error: UpgradeError, session: &Session) -> CommandError {
     match error {
-        UpgradeError::Server(error) => error.into(),
-        UpgradeError::Apply(error) => error.into(),
-        UpgradeError::Release { label, source } => {
-            let CommandError { message, causes, hint } = session.unusable_release(*source);
-            CommandError { message: format!("{label}: {message}"), causes, hint }
-        }
-        UpgradeError::NothingInstalled => CommandError::plain(error.to_string())
-            .hint(format!("install them first: {} init", program::name())),
-        error => CommandError::plain(error.to_string()).hint_if(error.hint()),
+        UpgradeError::Release { label, source } => session.unusable_release_of(&label, *source),
+        error => error.into(),
     }
 }

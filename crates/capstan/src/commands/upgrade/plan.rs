@@ -1,9 +1,13 @@
 //! `capstan upgrade plan`: what there is, for each contract.
 
-use capstan_lifecycle::upgrade::{self, CertManagerPlan, CertManagerStep, Item, Next, Plan, Plans};
+use capstan_lifecycle::{
+    release::ReleaseNotice,
+    upgrade::{self, AvailableUpgrades, CertManagerPlan, CertManagerStep, ContractUpgrades, Item, Next},
+};
+use capstan_management::inventory::Inventory;
 use serde_json::{Value, json};
 
-use super::{failed, tell_unfinished, tell_warnings};
+use super::{failed, print_warnings, warn_of_unfinished};
 use crate::{
     cli::{Globals, upgrade::PlanArgs},
     error::CommandError,
@@ -19,30 +23,32 @@ const HEADER: [&str; 5] = ["NAME", "NAMESPACE", "TYPE", "CURRENT VERSION", "NEXT
 pub(super) async fn run(args: &PlanArgs, globals: &Globals, printer: Printer) -> Result<(), CommandError> {
     let session = Session::open(globals, printer).await?;
     let management = Management::open(&args.kubeconfig).await?;
-    tell_unfinished(management.cluster(), printer).await?;
-    let tell = |oddity: capstan_lifecycle::release::Oddity<'_>| session.tell(oddity);
-    let plans = upgrade::plan(management.cluster(), &session.releases(&tell)).await;
-    let plans = plans.map_err(|error| failed(error, &session))?;
-    tell_warnings(&plans.warnings, printer);
-    printer.data(&output::list(args.output, &as_value(&plans), || as_text(&plans)))
+    let inventory = Inventory::read(management.cluster()).await?;
+    warn_of_unfinished(&inventory, printer);
+    let report = |notice: ReleaseNotice<'_>| session.report(notice);
+    let (releases, cert_manager) = (session.releases(&report), session.cert_manager()?);
+    let upgrades = upgrade::available(management.cluster(), &inventory, &releases, &cert_manager).await;
+    let upgrades = upgrades.map_err(|error| failed(error, &session))?;
+    print_warnings(&upgrades.warnings, printer);
+    printer.data(&output::list(args.output, &as_value(&upgrades), || as_text(&upgrades)))
 }
 
-fn as_text(plans: &Plans) -> String {
-    let cert_manager = match &plans.cert_manager {
+fn as_text(upgrades: &AvailableUpgrades) -> String {
+    let cert_manager = match &upgrades.cert_manager {
         CertManagerPlan::NotOurs => String::new(),
         CertManagerPlan::UpToDate => "Cert-Manager is already up to date\n\n".to_owned(),
         CertManagerPlan::Upgrade(CertManagerStep { from, manifest, .. }) => {
             format!("Cert-Manager will be upgraded from {from:?} to {:?}\n\n", manifest.version)
         }
     };
-    cert_manager + &plans.plans.iter().map(plan_as_text).collect::<String>()
+    cert_manager + &upgrades.contracts.iter().map(plan_as_text).collect::<String>()
 }
 
-fn plan_as_text(plan: &Plan) -> String {
+fn plan_as_text(plan: &ContractUpgrades) -> String {
     let mut rows = vec![HEADER.map(str::to_owned).to_vec()];
     rows.extend(plan.items.iter().map(row));
     let table = output::columns(&rows, 10, 3);
-    let Plan { contract, .. } = plan;
+    let ContractUpgrades { contract, .. } = plan;
     let name = program::name();
     let closing = match (plan.has_upgrades(), plan.is_supported()) {
         (false, _) => "You are already up to date!".to_owned(),
@@ -70,7 +76,7 @@ fn row(Item { provider, next }: &Item) -> Vec<String> {
     cells.map(str::to_owned).to_vec()
 }
 
-fn as_value(plans: &Plans) -> Value {
+fn as_value(upgrades: &AvailableUpgrades) -> Value {
     let item = |Item { provider, next }: &Item| {
         let (version, is_known) = match next {
             Next::Version(version) => (Some(version), true),
@@ -86,7 +92,7 @@ fn as_value(plans: &Plans) -> Value {
             "isKnown": is_known,
         })
     };
-    let plan = |it: &Plan| {
+    let plan = |it: &ContractUpgrades| {
         json!({
             "contract": it.contract,
             "isSupported": it.is_supported(),
@@ -94,8 +100,8 @@ fn as_value(plans: &Plans) -> Value {
             "providers": it.items.iter().map(item).collect::<Vec<_>>(),
         })
     };
-    let warnings = plans.warnings.iter().map(|it| json!({"provider": it.label, "message": it.text}));
-    let cert_manager = match &plans.cert_manager {
+    let warnings = upgrades.warnings.iter().map(|it| json!({"provider": it.label, "message": it.text}));
+    let cert_manager = match &upgrades.cert_manager {
         CertManagerPlan::NotOurs => Value::Null,
         CertManagerPlan::UpToDate => json!({"shouldUpgrade": false}),
         CertManagerPlan::Upgrade(CertManagerStep { from, manifest, .. }) => {
@@ -104,7 +110,7 @@ fn as_value(plans: &Plans) -> Value {
     };
     json!({
         "certManager": cert_manager,
-        "plans": plans.plans.iter().map(plan).collect::<Vec<_>>(),
+        "plans": upgrades.contracts.iter().map(plan).collect::<Vec<_>>(),
         "warnings": warnings.collect::<Vec<_>>(),
     })
 }

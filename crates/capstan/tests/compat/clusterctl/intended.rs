@@ -159,6 +159,10 @@ const INTENDED: &[Intended] = &[
         ],
     },
     Intended {
+        reason: "a mirror needs the images of all workloads: upstream looks at Deployments and DaemonSets only",
+        cases: &[("describe/images", Prints("x.io/no:1"))],
+    },
+    Intended {
         reason: "the images of some providers alone can be asked for",
         cases: &[("list-images/core-turned-down", Succeeds("/kubeadm-bootstrap-controller:"))],
     },
