@@ -160,7 +160,8 @@ impl Hint for UpgradeProblem {
                     kind.prefix()
                 ))
             }
-            Self::IncompatibleTarget { .. } | Self::Refused { .. } => None,
+            // The session knows more about releases.
+            Self::Release { .. } | Self::IncompatibleTarget { .. } | Self::Refused { .. } => None,
         }
     }
 }

@@ -254,7 +254,7 @@ async fn strangers_are_refused(estate: &Estate) {
     let start = Instant::now();
     estate.run(&["delete", "-i", "acme", "--kubeconfig", &looker]).fails(&[
         "cannot delete ValidatingWebhookConfiguration acme-validating-webhook-configuration",
-        "0 objects went before that",
+        "deleted 0 objects before that",
     ]);
     assert!(start.elapsed() < Duration::from_secs(20), "a refusal is not worth another try");
 }

@@ -105,7 +105,7 @@ async fn the_first_time_everything_is_installed_and_the_second_time_nothing_is_w
     for words in [
         "installing cert-manager v1.2.3",
         "cert-manager works",
-        "infrastructure-acme v1.0.0 is installed",
+        "installed infrastructure-acme v1.0.0",
         "applying 4 CRDs",
         "generate cluster NAME",
     ] {
@@ -241,7 +241,7 @@ async fn while_something_is_wrong_nothing_is_written() {
     let guarded = Guarded::new().await;
     let estate = &guarded.estate;
 
-    guarded.run_in_vain(&["init", "--core", "-"]).await.fails(&["core provider cannot be left out"]);
+    guarded.run_in_vain(&["init", "--core", "-"]).await.fails(&["no core provider is installed"]);
     guarded.run_in_vain(&["init", "-i", "acme:v1:v2"]).await.fails(&["acme:v1:v2"]);
     let twice = ["init", "-i", "acme:v1.0.0", "-i", "acme:v1.1.0"];
     guarded.run_in_vain(&twice).await.fails(&["asked for twice: as v1.0.0 and as v1.1.0"]);
@@ -294,7 +294,7 @@ async fn foreign_crd(guarded: &Guarded) {
     let crd: CustomResourceDefinition = serde_json::from_value(crd).unwrap();
     crds.create(&PostParams::default(), &crd).await.unwrap();
     let words = ["init", "--core", "cluster-api:v1.0.0", "-b", "-", "-c", "-", "-i", "acme:v1.0.0"];
-    let theirs = format!("CRD {name} is on the server already, and belongs to somebody else");
+    let theirs = format!("CRD {name} is on the server already, and belongs to no provider");
     guarded.run_in_vain(&words).await.fails(&[&theirs, "--validate=false"]);
     let label = |owner: &str| {
         json!({"metadata": {"labels": {"clusterctl.cluster.x-k8s.io": "",
@@ -305,7 +305,7 @@ async fn foreign_crd(guarded: &Guarded) {
     guarded.run_in_vain(&words).await.fails(&["belongs to infrastructure-other"]);
     let told = guarded.run(&[&words[..], &["--validate=false"]].concat()).await;
     assert_eq!(told.code, Some(0), "{}", told.err);
-    assert!(told.err.contains("warning: passed over: infrastructure-acme: CRD"), "{}", told.err);
+    assert!(told.err.contains("warning: ignored: infrastructure-acme: CRD"), "{}", told.err);
     let taken = crds.get(&name).await.unwrap();
     assert_eq!(taken.labels()["cluster.x-k8s.io/provider"], "infrastructure-acme");
 }

@@ -218,9 +218,9 @@ async fn a_plan_shows_what_there_is_and_what_is_wrong_with_the_rest() {
     let told = estate.run(&["upgrade", "plan"]);
     assert_eq!(told.out, NEWER, "{}", told.err);
     for words in [
-        "warning: infrastructure-acme: v1.2.0 is passed over: ",
-        "warning: bootstrap-kubeadm: newest is passed over: ",
-        "warning: control-plane-kubeadm: cannot be told what there is to upgrade to: ",
+        "warning: infrastructure-acme: v1.2.0 is skipped: ",
+        "warning: bootstrap-kubeadm: newest is skipped: ",
+        "warning: control-plane-kubeadm: cannot determine available versions: ",
     ] {
         assert!(told.err.contains(words), "{words:?} is missing in {}", told.err);
     }
@@ -339,7 +339,7 @@ async fn everything_is_as_the_new_release_says_and_what_users_made_is_left_alone
     for words in [
         "acme-old",
         "sessionAffinity",
-        "Deployment acme-system/acme-controller-manager is deleted and made anew",
+        "Deployment acme-system/acme-controller-manager is deleted and recreated",
         "are written as v1beta2 first, since v1beta1 will be gone",
         "registry.example.com/capi:v1.1.0",
     ] {
@@ -648,8 +648,8 @@ async fn a_failure_halfway_starts_the_controllers_again_and_can_be_gone_on_from(
     // It is not forgotten.
     let told = estate.run(&["upgrade", "plan"]);
     for words in [
-        "an upgrade of infrastructure-acme from v1.0.0 to v1.1.0 was begun and not finished",
-        "go on by: capstan upgrade apply --control-plane kubeadm:v1.1.0 --infrastructure acme:v1.1.0",
+        "an upgrade of infrastructure-acme from v1.0.0 to v1.1.0 began and did not finish",
+        "to finish it: capstan upgrade apply --control-plane kubeadm:v1.1.0 --infrastructure acme:v1.1.0",
     ] {
         assert!(told.err.contains(words), "{words:?} is missing in {}", told.err);
     }
@@ -759,7 +759,11 @@ async fn what_core_cannot_finish_holds_nobody_up() {
     assert_eq!((versions[CORE].as_str(), versions["bootstrap-kubeadm"].as_str()), ("v1.0.0", "v1.1.0"));
     assert_eq!(estate.replicas(CORE).await, Some(1));
     let told = estate.run(&["upgrade", "plan"]);
-    assert!(told.err.contains("go on by: capstan upgrade apply --core cluster-api:v1.1.0\n"), "{}", told.err);
+    assert!(
+        told.err.contains("to finish it: capstan upgrade apply --core cluster-api:v1.1.0\n"),
+        "{}",
+        told.err
+    );
 
     estate.allow().await;
     let told = estate.run(&command);

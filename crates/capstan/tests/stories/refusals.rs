@@ -116,7 +116,7 @@ fn metadata_without_the_series_of_the_version() {
     );
     // The latest release is then the one before.
     let run = user.run(&["generate", "provider", "-i", "acme"]);
-    assert!(run.err.contains("warning: infrastructure-acme v2.0.0 is passed over"), "{}", run.err);
+    assert!(run.err.contains("warning: infrastructure-acme v2.0.0 is skipped"), "{}", run.err);
     assert!(run.data().contains("name: acme-system"));
 }
 

@@ -340,7 +340,7 @@ fn folders_that_are_no_versions_are_reported_and_passed_over() {
     let run = user.run(&["generate", "provider", "-i", "acme"]);
     let warnings: Vec<_> = run.err.lines().collect();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
-    assert!(warnings[0].starts_with("warning: infrastructure-acme nightly is passed over"), "{warnings:?}");
+    assert!(warnings[0].starts_with("warning: infrastructure-acme nightly is skipped"), "{warnings:?}");
     assert_eq!(of_kind(&run.objects(), "Namespace")["metadata"]["name"], "acme-system");
 }
 

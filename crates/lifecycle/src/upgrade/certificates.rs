@@ -61,7 +61,7 @@ impl CertManagerUpgrade {
 /// What is to be done about cert-manager.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CertManagerPlan {
-    /// Nobody asked us to look after it, or it cannot be told.
+    /// Capstan does not look after it, or its state is unknown.
     NotOurs,
     /// Nothing.
     UpToDate,
@@ -91,7 +91,7 @@ pub(super) async fn plan(
         Ok(Some(fetched)) => fetched,
         Ok(None) => return Ok((CertManagerPlan::NotOurs, None)),
         Err(error) => {
-            let text = format!("it cannot be told whether it is up to date: {error}");
+            let text = format!("cannot determine whether it is up to date: {error}");
             let warning = UpgradeWarning { label: CERT_MANAGER.to_owned(), text };
             return Ok((CertManagerPlan::NotOurs, Some(warning)));
         }

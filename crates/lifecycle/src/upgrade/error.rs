@@ -127,6 +127,14 @@ impl UpgradeError {
 /// What stands in the way of an upgrade.
 #[derive(Debug, thiserror::Error)]
 pub enum UpgradeProblem {
+    /// A release cannot be had or used.
+    #[error("{}", labelled(label, source))]
+    Release {
+        /// The provider's label.
+        label: String,
+        /// What is wrong with it.
+        source: Box<ReleaseError>,
+    },
     /// A version that is older than what is installed.
     #[error("{label} {version} is older than {installed}, which is installed")]
     Downgrade {
@@ -204,7 +212,7 @@ fn elsewhere(namespace: Option<&str>) -> String {
 }
 
 fn spoken(contract: Option<&str>) -> String {
-    contract.map_or_else(|| "a contract that cannot be told".to_owned(), |it| format!("contract {it}"))
+    contract.map_or_else(|| "an unknown contract".to_owned(), |it| format!("contract {it}"))
 }
 
 fn count(refusals: &[(ObjectRef, String)]) -> String {

@@ -173,10 +173,10 @@ pub(super) fn warnings(candidates: &[Candidate]) -> Vec<UpgradeWarning> {
         let label = candidate.provider.label();
         let mut warn = |text: String| warnings.push(UpgradeWarning { label: label.clone(), text });
         match &candidate.available {
-            Err(error) => warn(format!("cannot be told what there is to upgrade to: {error}")),
+            Err(error) => warn(format!("cannot determine available versions: {error}")),
             Ok(available) => {
                 for (version, reason) in &available.passed_over {
-                    warn(format!("{version} is passed over: {reason}"));
+                    warn(format!("{version} is skipped: {reason}"));
                 }
                 if available.contract.is_none() {
                     warn(format!(

@@ -110,12 +110,17 @@ async fn plan_with<'a>(
     let stay = providers.iter().filter(|it| !targets.iter().any(|target| target.provider == **it));
     let tried = targets.iter().map(async |it| {
         let provider = &it.provider;
-        let failed = |error| UpgradeError::release(provider, error);
         let parsed = prefetch.take(*releases, provider, &it.version).await;
-        let (parsed, site) = (parsed.map_err(failed)?, site().await?);
-        let release = parsed.render(&placement(provider, &site.roles)).map_err(failed)?;
+        let site = site().await?;
+        let release = match parsed.and_then(|it| it.render(&placement(provider, &site.roles))) {
+            Ok(release) => release,
+            Err(source) => {
+                let (label, source) = (provider.label(), Box::new(source));
+                return Ok(Err(UpgradeProblem::Release { label, source }));
+            }
+        };
         let trials = dry_run::try_over(cluster, release.components.objects(), &site.known).await?;
-        Ok::<_, UpgradeError>((release, trials))
+        Ok::<_, UpgradeError>(Ok((release, trials)))
     });
     let ((installed, manifest), images, tried, others, core_before) = futures::try_join!(
         async {
@@ -128,10 +133,15 @@ async fn plan_with<'a>(
         async { Ok(join_all(stay.map(|it| speaker(releases, it))).await) },
         contract_before(cluster, releases, core),
     )?;
+    let (tried, unusable): (Vec<_>, Vec<_>) = tried.into_iter().partition(Result::is_ok);
+    if !unusable.is_empty() {
+        problems.extend(unusable.into_iter().filter_map(Result::err));
+        return Ok(UpgradePlan { up_to_date, warnings, problems, ..UpgradePlan::default() });
+    }
     let known = Some((installed.as_slice(), images.as_slice()));
     let cert_manager = certificates(cluster, manifest, known, &mut warnings).await?;
     warnings.extend(unknown_contracts(&others, &warnings));
-    let (prepared, trials): (Vec<_>, Vec<_>) = tried.into_iter().unzip();
+    let (prepared, trials): (Vec<_>, Vec<_>) = tried.into_iter().flatten().unzip();
     problems.extend(check_contracts(&targets, &prepared, &others, core, core_before.as_deref()));
     let coming = Coming::in_releases(prepared.iter().flat_map(|it| it.components.objects()));
     let after = after(providers, &targets);

@@ -311,7 +311,7 @@ mod tests {
                 Some("infrastructure-stays v1.0.0 speaks"),
             ),
             (("v1beta2", "v1beta2"), Some("v1beta2"), None, None),
-            (("v1beta1", "v1beta2"), Some("v1beta2"), None, Some("a contract that cannot be told")),
+            (("v1beta1", "v1beta2"), Some("v1beta2"), None, Some("an unknown contract")),
         ];
         for ((before, core), goes, stays, expected) in cases {
             let (targets, others) = ([speaker("goes", goes)], [speaker("stays", stays)]);

@@ -105,16 +105,12 @@ fn refusal(Problems(problems): Problems<InstallProblem>, session: &Session) -> C
         1 => "1 problem was found".to_owned(),
         count => format!("{count} problems were found"),
     };
-    let can_be_ignored = problems.iter().all(InstallProblem::can_be_ignored);
     let mut error = CommandError::plain(format!("cannot install: {count}; nothing was changed"));
     let mut hints: Vec<String> = Vec::new();
     for problem in problems {
         let (causes, hint) = described(problem, session);
         error.causes.extend(causes);
         hints.extend(hint.filter(|it| !hints.contains(it)));
-    }
-    if can_be_ignored {
-        hints.push("--validate=false installs in spite of it".to_owned());
     }
     error.hint(hints.join("\n      "))
 }
@@ -156,7 +152,8 @@ async fn carry_out(ready: &ReadyInstall, printer: Printer) -> Result<(), Command
 fn report(event: &InstallEvent<'_>, progress: &Progress) {
     match event {
         InstallEvent::Wave { wave, count } => {
-            progress.begin(wave.as_str(), &format!("applying {count} {}", wave.as_str()));
+            let name = if *count == 1 { wave.as_str().trim_end_matches('s') } else { wave.as_str() };
+            progress.begin(wave.as_str(), &format!("applying {count} {name}"));
         }
         InstallEvent::Applied { part, done, all, .. } => progress.advance(*done, *all, part),
         InstallEvent::Retrying { reason, .. } => {

@@ -42,7 +42,7 @@ pub(super) async fn run(args: &ApplyArgs, globals: &Globals, printer: Printer) -
     let plan = plan.map_err(|error| unchanged(failed(error, &session)))?;
     print_warnings(&plan.warnings, printer);
     let policy = UpgradePolicy { allow_downgrade: args.allow_downgrade };
-    let ready = plan.check(cluster, policy).map_err(|it| unchanged(refusal(it)))?;
+    let ready = plan.check(cluster, policy).map_err(|it| unchanged(refusal(it, &session)))?;
     let plan = ready.plan();
     for provider in &plan.up_to_date {
         printer.done(&format!("{} is at {} already", provider.label(), provider.version));
@@ -105,20 +105,22 @@ fn parse(kind: ProviderType, argument: &str) -> Result<ProviderGoal, CommandErro
 }
 
 /// Everything that stands in the way, with what to do about it.
-fn refusal(Problems(problems): Problems<UpgradeProblem>) -> CommandError {
-    let mut hints: Vec<String> = Vec::new();
-    for hint in problems.iter().filter_map(Hint::hint) {
-        if !hints.contains(&hint) {
-            hints.push(hint);
-        }
-    }
-    let mut error = match problems.as_slice() {
-        [problem] => CommandError::plain(problem.to_string()),
-        problems => CommandError {
-            causes: problems.iter().map(ToString::to_string).collect(),
-            ..CommandError::plain(format!("cannot upgrade: {} problems were found", problems.len()))
-        },
+fn refusal(Problems(problems): Problems<UpgradeProblem>, session: &Session) -> CommandError {
+    let described = |problem: UpgradeProblem| match problem {
+        UpgradeProblem::Release { label, source } => session.unusable_release_of(&label, *source),
+        problem => CommandError::plain(problem.to_string()).hint_if(problem.hint()),
     };
+    let mut problems: Vec<CommandError> = problems.into_iter().map(described).collect();
+    if problems.len() == 1 {
+        return problems.remove(0);
+    }
+    let mut error = CommandError::plain(format!("cannot upgrade: {} problems were found", problems.len()));
+    let mut hints: Vec<String> = Vec::new();
+    for CommandError { message, causes, hint } in problems {
+        error.causes.push(message);
+        error.causes.extend(causes);
+        hints.extend(hint.filter(|it| !hints.contains(it)));
+    }
     error.hint = Some(hints.join("\n      ")).filter(|it| !it.is_empty());
     error
 }
