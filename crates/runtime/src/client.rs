@@ -1,6 +1,7 @@
 //! The client that all parts of a process share.
 
 use std::{
+    fmt,
     path::PathBuf,
     sync::Arc,
     task::{Context, Poll},
@@ -8,20 +9,28 @@ use std::{
 };
 
 use futures::{FutureExt, future::BoxFuture};
-use http::{Request, Response};
+use http::{Request, Response, Uri};
+use hyper::rt::{Read, Write};
 use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
 use hyper_timeout::TimeoutConnector;
-use hyper_util::{client::legacy::connect::HttpConnector, rt::TokioExecutor};
+use hyper_util::{
+    client::legacy::connect::{Connection, HttpConnector},
+    rt::TokioExecutor,
+};
 use kube::{
     Client, Config,
     client::{Body, ClientBuilder, ConfigExt},
-    config::{KubeConfigOptions, Kubeconfig},
+    config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 use rustls::{ClientConfig, client::Resumption};
 use tokio::sync::Semaphore;
 use tower::{BoxError, Layer, Service, ServiceBuilder};
 
-use crate::{metrics::Metrics, throttle::Throttle};
+use crate::{
+    metrics::Metrics,
+    proxy::{InvalidProxy, Proxy, ProxyConnector, ProxyVariables},
+    throttle::Throttle,
+};
 
 /// How long it may take until a server is connected to.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
@@ -41,6 +50,46 @@ pub struct ClientOptions {
     pub burst: u32,
     /// Requests that wait for their answers at the same time; 0 for any number. Each of them may take a connection.
     pub at_once: usize,
+    /// The environment variables that may name a proxy to the API server.
+    pub proxies: ProxyVariables,
+}
+
+/// An API server and the way to it.
+#[derive(Clone, Debug)]
+pub struct ApiServer {
+    /// Its address, the credentials and the namespace of the context. Its own `proxy_url` is not used.
+    pub config: Config,
+    /// The `proxy-url` that the kubeconfig has for it.
+    proxy_url: Option<ProxyUrl>,
+}
+
+#[derive(Clone)]
+struct ProxyUrl {
+    /// May hold a password.
+    text: String,
+    cluster: String,
+}
+
+impl fmt::Debug for ProxyUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProxyUrl").field("cluster", &self.cluster).finish_non_exhaustive()
+    }
+}
+
+impl ApiServer {
+    /// The address of the API server.
+    pub fn url(&self) -> String {
+        self.config.cluster_url.to_string()
+    }
+
+    fn proxy(&self, variables: &ProxyVariables) -> Result<Option<Proxy>, InvalidProxy> {
+        match &self.proxy_url {
+            Some(ProxyUrl { text, cluster }) => {
+                Proxy::parse(text, &format!("proxy-url of cluster {cluster} in the kubeconfig")).map(Some)
+            }
+            None => variables.proxy_for(&self.config.cluster_url),
+        }
+    }
 }
 
 /// No client could be made.
@@ -51,87 +100,154 @@ pub enum ClientError {
     Kubeconfig {
         /// The file.
         path: PathBuf,
-        /// Why not.
-        source: kube::config::KubeconfigError,
+        /// The reason.
+        source: KubeconfigError,
     },
     /// Nothing says where the API server is.
     #[error(
         "cannot tell where the API server is: set --kubeconfig or $KUBECONFIG, or run in a Pod with a service account"
     )]
-    Infer(#[source] kube::config::InferConfigError),
+    Infer(#[source] KubeconfigError),
+    /// The proxy to the API server cannot be used.
+    #[error(transparent)]
+    Proxy(#[from] InvalidProxy),
     /// The configuration cannot be used.
     #[error("cannot make a client for {url}")]
     Build {
         /// The API server.
         url: String,
-        /// Why not.
+        /// The reason.
         source: kube::Error,
     },
 }
 
-/// Finds the API server's address and credentials.
-pub async fn find_config(options: &ClientOptions) -> Result<Config, ClientError> {
-    let context = KubeConfigOptions { context: options.context.clone(), ..KubeConfigOptions::default() };
+/// Finds the API server's address and credentials. Nothing is asked of the server, and a proxy is not looked at before
+/// [`connect`].
+pub async fn find_config(options: &ClientOptions) -> Result<ApiServer, ClientError> {
+    let context = options.context.as_deref();
     match &options.kubeconfig {
         Some(path) => {
-            let wrap = |source| ClientError::Kubeconfig { path: path.clone(), source };
-            let kubeconfig = Kubeconfig::read_from(path).map_err(wrap)?;
-            Config::from_custom_kubeconfig(kubeconfig, &context).await.map_err(wrap)
+            let found = load(Kubeconfig::read_from(path), context).await;
+            found.map_err(|source| ClientError::Kubeconfig { path: path.clone(), source })
         }
-        None if options.context.is_some() => {
-            let path = || PathBuf::from("$KUBECONFIG");
-            Config::from_kubeconfig(&context)
-                .await
-                .map_err(|source| ClientError::Kubeconfig { path: path(), source })
+        None if context.is_some() => load(Kubeconfig::read(), context)
+            .await
+            .map_err(|source| ClientError::Kubeconfig { path: PathBuf::from("$KUBECONFIG"), source }),
+        None => {
+            let mut found = match load(Kubeconfig::read(), None).await {
+                Ok(found) => found,
+                Err(error) => {
+                    let config = Config::incluster().map_err(|_| ClientError::Infer(error))?;
+                    ApiServer { config, proxy_url: None }
+                }
+            };
+            found.config.apply_debug_overrides();
+            Ok(found)
         }
-        None => Config::infer().await.map_err(ClientError::Infer),
     }
+}
+
+/// Takes an API server from a kubeconfig.
+async fn load(
+    kubeconfig: Result<Kubeconfig, KubeconfigError>,
+    context: Option<&str>,
+) -> Result<ApiServer, KubeconfigError> {
+    let mut kubeconfig = kubeconfig?;
+    let proxy_url = take_proxy_url(&mut kubeconfig, context);
+    let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;
+    config.proxy_url = None;
+    Ok(ApiServer { config, proxy_url })
+}
+
+/// Takes the `proxy-url` of a context out of its kubeconfig. kube would read `HTTPS_PROXY` where there is none, without
+/// `NO_PROXY`, and fail where it is not a URL: a word in its place keeps it from that.
+fn take_proxy_url(kubeconfig: &mut Kubeconfig, context: Option<&str>) -> Option<ProxyUrl> {
+    let name = context.or(kubeconfig.current_context.as_deref());
+    let found = kubeconfig.contexts.iter().find(|it| Some(it.name.as_str()) == name);
+    let used = found.and_then(|it| it.context.as_ref()).map(|it| it.cluster.clone());
+    let mut taken = None;
+    for named in &mut kubeconfig.clusters {
+        let Some(cluster) = &mut named.cluster else {
+            continue;
+        };
+        let text = cluster.proxy_url.replace("http://unused".to_owned());
+        if used.as_ref() == Some(&named.name) && taken.is_none() {
+            taken = Some((text, named.name.clone()));
+        }
+    }
+    let (text, cluster) = taken?;
+    Some(ProxyUrl { text: text.filter(|text| !text.is_empty())?, cluster })
 }
 
 /// Makes a client that counts its requests and keeps to the given rate.
-pub fn connect(
-    mut config: Config,
-    options: &ClientOptions,
-    metrics: &Metrics,
-) -> Result<Client, ClientError> {
-    // A failed request is planned anew from fresh state, never sent again blindly.
-    config.default_retry = false;
-    config.connect_timeout = Some(CONNECT_LIMIT);
-    config.read_timeout = Some(SILENCE_LIMIT);
-    let url = config.cluster_url.to_string();
+pub fn connect(server: ApiServer, options: &ClientOptions, metrics: &Metrics) -> Result<Client, ClientError> {
+    let proxy = server.proxy(&options.proxies)?;
+    let config = server.config;
     let host = config.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
     let layer = Meter::new(Some((metrics.clone(), host.into())), options);
-    let wrap = |source| ClientError::Build { url, source };
-    if config.proxy_url.is_some() {
-        return Ok(ClientBuilder::try_from(config).map_err(wrap)?.with_layer(&layer).build());
-    }
-    config.rustls_client_config().and_then(|tls| build(&config, tls, usize::MAX, &layer)).map_err(wrap)
+    let wrap = |source| ClientError::Build { url: config.cluster_url.to_string(), source };
+    let tls = config.rustls_client_config().map_err(wrap)?;
+    build(&config, tls, usize::MAX, proxy, &layer)
 }
 
 /// Makes a client for a workload cluster. There may be thousands: it keeps one connection and as little else as it can,
-/// and its requests are not counted by host.
+/// and its requests are not counted by host. A proxy comes from `config.proxy_url` alone.
 pub fn connect_workload(config: &Config, options: &ClientOptions) -> Result<Client, ClientError> {
     let wrap = |source| ClientError::Build { url: config.cluster_url.to_string(), source };
     let mut tls = config.rustls_client_config().map_err(wrap)?;
     // One connection stays open: room to resume hundreds would be most of what a client weighs.
     tls.resumption = Resumption::disabled();
     let layer = Meter::new(None, options);
-    build(config, tls, 1, &layer).map_err(wrap)
+    let proxy = config.proxy_url.as_ref().map(|url| Proxy::parse(&url.to_string(), "cluster.proxy-url"));
+    build(config, tls, 1, proxy.transpose()?, &layer)
 }
 
 /// Makes a client that keeps so many connections when they are idle. kube's own leaves it to the operating system to
 /// send small pieces when it sees fit, which holds the first request of every connection back for 40 ms.
-fn build(config: &Config, tls: ClientConfig, most_idle: usize, layer: &Meter) -> kube::Result<Client> {
+fn build(
+    config: &Config,
+    tls: ClientConfig,
+    most_idle: usize,
+    proxy: Option<Proxy>,
+    layer: &Meter,
+) -> Result<Client, ClientError> {
+    let wrap = |source| ClientError::Build { url: config.cluster_url.to_string(), source };
+    let mut http = HttpConnector::new();
+    http.enforce_http(false);
+    http.set_nodelay(true);
+    match proxy {
+        None => build_on(http, config, tls, most_idle, CONNECT_LIMIT, layer).map_err(wrap),
+        Some(proxy) => {
+            let authorities = config.root_cert.as_deref().unwrap_or_default();
+            let through = ProxyConnector::new(proxy, http, authorities, CONNECT_LIMIT)?;
+            // The proxy has its own limit, whose error names it; the server has as long again.
+            build_on(through, config, tls, most_idle, 2 * CONNECT_LIMIT, layer).map_err(wrap)
+        }
+    }
+}
+
+fn build_on<C>(
+    connector: C,
+    config: &Config,
+    tls: ClientConfig,
+    most_idle: usize,
+    connect_limit: Duration,
+    layer: &Meter,
+) -> kube::Result<Client>
+where
+    C: Service<Uri> + Clone + Send + Sync + 'static,
+    C::Response: Connection + Read + Write + Send + Unpin + 'static,
+    C::Future: Send + 'static,
+    C::Error: Into<BoxError>,
+{
     let mut https = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
     if let Some(name) = &config.tls_server_name {
         let name = name.clone().try_into().map_err(|error| kube::Error::Service(Box::new(error)))?;
         https = https.with_server_name_resolver(FixedServerNameResolver::new(name));
     }
-    let mut http = HttpConnector::new();
-    http.enforce_http(false);
-    http.set_nodelay(true);
-    let mut connector = TimeoutConnector::new(https.enable_http1().wrap_connector(http));
-    connector.set_connect_timeout(Some(CONNECT_LIMIT));
+    let mut connector = TimeoutConnector::new(https.enable_http1().wrap_connector(connector));
+    connector.set_connect_timeout(Some(connect_limit));
     connector.set_read_timeout(Some(SILENCE_LIMIT));
     connector.set_write_timeout(Some(SILENCE_LIMIT));
     let client: hyper_util::client::legacy::Client<_, Body> =

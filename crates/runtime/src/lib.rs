@@ -21,6 +21,7 @@ pub mod metrics;
 mod observed;
 pub mod options;
 pub mod patch;
+pub mod proxy;
 pub mod queue;
 pub mod readiness;
 pub mod serve;

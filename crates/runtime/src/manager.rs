@@ -23,6 +23,7 @@ use crate::{
     metrics::Metrics,
     observed::{Observed, ObservedSecret},
     options::{ManagerOptions, OptionsError},
+    proxy::ProxyVariables,
     queue::Queue,
     readiness::Readiness,
     serve::{ListenError, listen, serve, within_budget},
@@ -107,10 +108,11 @@ impl Manager {
             qps: options.kube_api_qps,
             burst: options.kube_api_burst,
             at_once: 0,
+            proxies: ProxyVariables::of_process(),
         };
         let metrics = Metrics::default();
-        let config = client::find_config(&client_options).await?;
-        let client = client::connect(config, &client_options, &metrics)?;
+        let server = client::find_config(&client_options).await?;
+        let client = client::connect(server, &client_options, &metrics)?;
         Ok(Self::new(options, client, metrics, lease, host, stop))
     }
 
