@@ -1,5 +1,7 @@
 //! A management cluster that is only looked at.
 
+use std::{path::PathBuf, time::Duration};
+
 use capstan_api::names::CORE_GROUP;
 use capstan_lifecycle::{
     ManagementCluster, ServerError,
@@ -25,6 +27,20 @@ use crate::{cli::generate::KubeconfigArgs, error::CommandError};
 /// More would not make a server faster, and each of them takes a connection.
 const REQUESTS_AT_ONCE: usize = 16;
 
+/// How long a server may be silent before a command gives up, as long as clusterctl's.
+const ANSWER_LIMIT: Duration = Duration::from_secs(30);
+
+/// How a command speaks to a cluster.
+pub(crate) fn client_options(kubeconfig: Option<PathBuf>, context: Option<String>) -> ClientOptions {
+    ClientOptions {
+        kubeconfig,
+        context,
+        proxies: ProxyVariables::of_process(),
+        answer_limit: Some(ANSWER_LIMIT),
+        ..ClientOptions::default()
+    }
+}
+
 /// A management cluster that flags, environment or the Pod name. Nothing was asked of it yet, and nothing that only a
 /// connection needs was looked at: neither credentials nor a proxy.
 pub(crate) struct Located {
@@ -36,11 +52,11 @@ impl Located {
     /// The cluster; none if nothing names one.
     pub(crate) async fn find(args: &KubeconfigArgs) -> Result<Option<Self>, CommandError> {
         let options = ClientOptions {
-            kubeconfig: given(args.kubeconfig.as_ref()).map(Into::into),
-            context: given(args.kubeconfig_context.as_ref()),
             at_once: REQUESTS_AT_ONCE,
-            proxies: ProxyVariables::of_process(),
-            ..ClientOptions::default()
+            ..client_options(
+                given(args.kubeconfig.as_ref()).map(Into::into),
+                given(args.kubeconfig_context.as_ref()),
+            )
         };
         match client::find_config(&options).await {
             Ok(server) => Ok(Some(Self { server, options })),
@@ -215,4 +231,38 @@ fn is_nowhere(error: &ClientError) -> bool {
 /// Whether an object is missing, or its whole kind: for that one a server answers with a page instead of a status.
 fn is_not_found(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_server_that_accepts_and_never_answers_is_given_up() {
+        // Another test may have been faster.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let kubeconfig = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "x",
+            "contexts": [{"name": "x", "context": {"cluster": "c"}}],
+            "clusters": [{"name": "c", "cluster": {"server": format!("http://{}", listener.local_addr().unwrap())}}],
+            "users": [],
+        });
+        let file = std::env::temp_dir().join(format!("capstan-silent-{}", std::process::id()));
+        std::fs::write(&file, kubeconfig.to_string()).unwrap();
+        let args =
+            KubeconfigArgs { kubeconfig: Some(file.to_str().unwrap().to_owned()), kubeconfig_context: None };
+        let mut located = Located::find(&args).await.unwrap().unwrap();
+        std::fs::remove_file(file).unwrap();
+        assert_eq!(located.options.answer_limit, Some(ANSWER_LIMIT));
+        located.options.answer_limit = Some(Duration::from_millis(50));
+        let error = located.connect().unwrap().namespaces().await.unwrap_err();
+        let words = format!("cannot list namespaces in http://{}/:", listener.local_addr().unwrap());
+        assert!(error.message.starts_with(&words), "{error:?}");
+        assert!(error.message.contains("the server did not answer within 50ms"), "{error:?}");
+        assert!(error.hint.is_some());
+    }
 }

@@ -3,6 +3,7 @@
 use std::{
     fmt,
     path::PathBuf,
+    pin::Pin,
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
@@ -10,6 +11,7 @@ use std::{
 
 use futures::{FutureExt, future::BoxFuture};
 use http::{Request, Response, Uri};
+use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::rt::{Read, Write};
 use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
 use hyper_timeout::TimeoutConnector;
@@ -23,7 +25,10 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 use rustls::{ClientConfig, client::Resumption};
-use tokio::sync::Semaphore;
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, Sleep},
+};
 use tower::{BoxError, Layer, Service, ServiceBuilder};
 
 use crate::{
@@ -52,6 +57,9 @@ pub struct ClientOptions {
     pub at_once: usize,
     /// The environment variables that may name a proxy to the API server.
     pub proxies: ProxyVariables,
+    /// How long a server may take to begin its answer, and then to send the next part of it; none for no limit. Watches
+    /// are not limited.
+    pub answer_limit: Option<Duration>,
 }
 
 /// An API server and the way to it.
@@ -263,19 +271,27 @@ where
     Ok(ClientBuilder::new(service, config.default_namespace.clone()).with_layer(layer).build())
 }
 
-/// Counts requests and holds them back where a rate or a number is set.
+/// The server accepted a request and sent nothing for too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the server did not answer within {limit:?}")]
+pub struct NoAnswer {
+    limit: Duration,
+}
+
+/// Counts requests, holds them back where a rate or a number is set, and gives up on servers that do not answer.
 #[derive(Clone, Debug)]
 struct Meter {
     counted: Option<(Metrics, Arc<str>)>,
     throttle: Option<Arc<Throttle>>,
     places: Option<Arc<Semaphore>>,
+    answer_limit: Option<Duration>,
 }
 
 impl Meter {
     fn new(counted: Option<(Metrics, Arc<str>)>, options: &ClientOptions) -> Self {
         let throttle = (options.qps > 0.0).then(|| Arc::new(Throttle::new(options.qps, options.burst)));
         let places = (options.at_once > 0).then(|| Arc::new(Semaphore::new(options.at_once)));
-        Self { counted, throttle, places }
+        Self { counted, throttle, places, answer_limit: options.answer_limit }
     }
 }
 
@@ -297,19 +313,20 @@ impl<S, B> Service<Request<Body>> for Metered<S>
 where
     S: Service<Request<Body>, Response = Response<B>> + Send + 'static,
     S::Future: Send + 'static,
-    S::Error: Send,
+    S::Error: Into<BoxError> + Send,
     B: Send,
 {
-    type Response = S::Response;
-    type Error = S::Error;
+    type Response = Response<Paced<B>>;
+    type Error = BoxError;
     type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(cx)
+        self.inner.poll_ready(cx).map_err(Into::into)
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let method = request.method().to_string();
+        let limit = self.meter.answer_limit.filter(|_| !is_watch(request.uri()));
         // Nothing is sent before the future is polled.
         let response = self.inner.call(request);
         let meter = self.meter.clone();
@@ -321,15 +338,70 @@ where
                 Some(places) => places.acquire().await.ok(),
                 None => None,
             };
-            let response = response.await;
+            let response = match limit {
+                None => response.await.map_err(Into::into),
+                Some(limit) => match tokio::time::timeout(limit, response).await {
+                    Ok(response) => response.map_err(Into::into),
+                    Err(_) => Err(NoAnswer { limit }.into()),
+                },
+            };
             drop(place);
             if let Some((metrics, host)) = &meter.counted {
                 let code = response.as_ref().map(|response| response.status().as_str().to_owned());
                 metrics.request(&method, host, &code.unwrap_or_else(|_| "<error>".to_owned()));
             }
-            response
+            response.map(|response| response.map(|body| Paced::new(body, limit)))
         }
         .boxed()
+    }
+}
+
+fn is_watch(uri: &Uri) -> bool {
+    uri.query().is_some_and(|query| query.split('&').any(|it| matches!(it, "watch=true" | "watch=1")))
+}
+
+/// A body whose next part must come within a limit.
+#[derive(Debug)]
+struct Paced<B> {
+    body: B,
+    limit: Option<(Duration, Pin<Box<Sleep>>)>,
+}
+
+impl<B> Paced<B> {
+    fn new(body: B, limit: Option<Duration>) -> Self {
+        Self { body, limit: limit.map(|limit| (limit, Box::pin(tokio::time::sleep(limit)))) }
+    }
+}
+
+impl<B> HttpBody for Paced<B>
+where
+    B: HttpBody + Unpin,
+    B::Error: Into<BoxError>,
+{
+    type Data = B::Data;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        let Some((limit, sleep)) = &mut self.limit else {
+            return polled.map_err(Into::into);
+        };
+        if polled.is_ready() {
+            sleep.as_mut().reset(Instant::now() + *limit);
+            return polled.map_err(Into::into);
+        }
+        sleep.as_mut().poll(cx).map(|()| Some(Err(NoAnswer { limit: *limit }.into())))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 
@@ -337,9 +409,13 @@ where
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-    use futures::future::join_all;
+    use futures::{StreamExt, future::join_all};
+    use http_body_util::{BodyExt, StreamBody};
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::{Api, api::WatchParams};
 
     use super::*;
+    use crate::controller::with_causes;
 
     #[tokio::test]
     async fn no_more_requests_are_under_way_than_allowed() {
@@ -361,5 +437,39 @@ mod tests {
             assert!(answers.iter().all(Result::is_ok));
             assert_eq!(most.load(Relaxed), expected);
         }
+    }
+
+    /// A server that answers with a part of a body, or with nothing at all.
+    fn stalled(answers: bool) -> Client {
+        let server = tower::service_fn(move |_: Request<Body>| async move {
+            if !answers {
+                std::future::pending::<()>().await;
+            }
+            let parts = futures::stream::once(async { Ok::<_, BoxError>(Frame::data("{".into())) });
+            let body = StreamBody::new(parts.chain(futures::stream::pending()));
+            Ok::<_, BoxError>(Response::new(body.boxed_unsync()))
+        });
+        let options =
+            ClientOptions { answer_limit: Some(Duration::from_secs(30)), ..ClientOptions::default() };
+        Client::new(Meter::new(None, &options).layer(server), "default")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_does_not_answer_is_given_up() {
+        for answers in [false, true] {
+            let api: Api<ConfigMap> = Api::default_namespaced(stalled(answers));
+            let started = Instant::now();
+            let error = with_causes(&api.get("a").await.unwrap_err());
+            assert!(error.contains("the server did not answer within 30s"), "{error}");
+            assert_eq!(started.elapsed().as_secs(), 30);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_may_be_silent() {
+        let api: Api<ConfigMap> = Api::default_namespaced(stalled(true));
+        let mut events = api.watch(&WatchParams::default(), "0").await.unwrap().boxed();
+        let next = tokio::time::timeout(Duration::from_hours(1), events.next()).await;
+        assert!(next.is_err(), "{next:?}");
     }
 }

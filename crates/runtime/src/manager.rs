@@ -109,6 +109,8 @@ impl Manager {
             burst: options.kube_api_burst,
             at_once: 0,
             proxies: ProxyVariables::of_process(),
+            // Each part of a manager has limits of its own.
+            answer_limit: None,
         };
         let metrics = Metrics::default();
         let server = client::find_config(&client_options).await?;

@@ -16,7 +16,6 @@ use capstan_conformance::{
 use capstan_runtime::{
     client::{self, ClientOptions},
     metrics::Metrics,
-    proxy::ProxyVariables,
     shell::stop_on_signal,
 };
 use k8s_openapi::{
@@ -34,6 +33,7 @@ use crate::{
         StaticArgs,
     },
     error::CommandError,
+    management::client_options,
     printer::Printer,
 };
 
@@ -58,12 +58,7 @@ async fn check_statically(args: &StaticArgs, printer: Printer) -> Result<(), Com
     let report = match &args.kubeconfig {
         None => check_files(&args.components)?,
         Some(kubeconfig) => {
-            let options = ClientOptions {
-                kubeconfig: Some(kubeconfig.clone()),
-                context: args.context.clone(),
-                proxies: ProxyVariables::of_process(),
-                ..ClientOptions::default()
-            };
+            let options = client_options(Some(kubeconfig.clone()), args.context.clone());
             check_cluster(&options, args.provider.as_deref()).await?
         }
     };
@@ -81,12 +76,7 @@ async fn check_running(args: InfraClusterArgs, printer: Printer) -> Result<(), C
         version: args.version,
         documents: sources.into_iter().map(|source| source.object).collect(),
     };
-    let options = ClientOptions {
-        kubeconfig: args.kubeconfig.clone(),
-        context: args.context.clone(),
-        proxies: ProxyVariables::of_process(),
-        ..ClientOptions::default()
-    };
+    let options = client_options(args.kubeconfig.clone(), args.context.clone());
     let unusable = |error| CommandError::new("cannot connect to the cluster", error);
     let server = client::find_config(&options).await.map_err(unusable)?;
     let client = client::connect(server, &options, &Metrics::default()).map_err(unusable)?;
