@@ -356,7 +356,7 @@ where
     }
 }
 
-fn is_watch(uri: &Uri) -> bool {
+pub(crate) fn is_watch(uri: &Uri) -> bool {
     uri.query().is_some_and(|query| query.split('&').any(|it| matches!(it, "watch=true" | "watch=1")))
 }
 

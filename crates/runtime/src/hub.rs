@@ -14,6 +14,7 @@ use crate::{
     ObjectKey,
     cache::{Cache, Cached},
     observed::Observed,
+    outages::Outages,
     watch::{Change, Listener, WatchHandle, WatchState, WatchTarget, watch},
 };
 
@@ -32,6 +33,7 @@ pub struct Hub<T: Cached> {
     project: fn(Observed) -> T,
     listener: Arc<dyn HubListener<T>>,
     kinds: Mutex<HashMap<GroupKind, Entry<T>>>,
+    outages: Outages,
 }
 
 struct Entry<T> {
@@ -70,7 +72,15 @@ impl<T: Cached> Hub<T> {
         project: fn(Observed) -> T,
         listener: Arc<dyn HubListener<T>>,
     ) -> Self {
-        Self { client, namespace, project, listener, kinds: Mutex::default() }
+        let (kinds, outages) = (Mutex::default(), Outages::default());
+        Self { client, namespace, project, listener, kinds, outages }
+    }
+
+    /// Reports broken watches with others, see [`Manager::outages`](crate::manager::Manager::outages).
+    #[must_use]
+    pub fn reporting_to(mut self, outages: Outages) -> Self {
+        self.outages = outages;
+        self
     }
 
     /// Makes sure that a kind is watched in that version.
@@ -102,7 +112,7 @@ impl<T: Cached> Hub<T> {
         }
     }
 
-    /// Ends the watches on kinds that nobody uses any more.
+    /// Ends the watches on kinds that are not used any more.
     pub fn retain(&self, used: impl Fn(&GroupKind) -> bool) {
         self.lock().retain(|kind, _| used(kind));
     }
@@ -113,7 +123,7 @@ impl<T: Cached> Hub<T> {
     }
 
     fn start(&self, kind: &GroupKind, resource: &ApiResource) -> Entry<T> {
-        let (cache, handle) = (Cache::default(), Arc::new(WatchHandle::default()));
+        let (cache, handle) = (Cache::default(), Arc::new(WatchHandle::reporting_to(&self.outages)));
         let target = WatchTarget {
             resource: resource.clone(),
             namespace: self.namespace.clone(),

@@ -20,6 +20,7 @@ pub mod manager;
 pub mod metrics;
 mod observed;
 pub mod options;
+pub mod outages;
 pub mod patch;
 pub mod proxy;
 pub mod queue;

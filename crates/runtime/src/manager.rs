@@ -23,12 +23,13 @@ use crate::{
     metrics::Metrics,
     observed::{Observed, ObservedSecret},
     options::{ManagerOptions, OptionsError},
+    outages::Outages,
     proxy::ProxyVariables,
     queue::Queue,
     readiness::Readiness,
     serve::{ListenError, listen, serve, within_budget},
     tls::{CertificateError, CertificateFolder, OwnCertificate, ServingCertificate},
-    watch::{Listener, WatchHandle, WatchTarget, watch, watch_metadata, watch_secrets},
+    watch::{Listener, WatchHandle, WatchTarget, describe, watch, watch_metadata, watch_secrets},
     webhook::Converters,
     writer::Writer,
 };
@@ -155,12 +156,13 @@ impl Manager {
         } else {
             (Leadership::always(), None)
         };
+        let readiness = Readiness::new(Outages::new(metrics.clone()));
         Self {
             options,
             client,
             leadership,
             metrics,
-            readiness: Readiness::default(),
+            readiness,
             converters: Converters::default(),
             admitters: Admitters::default(),
             webhooks: Webhooks::Unset,
@@ -202,6 +204,11 @@ impl Manager {
     /// What must have happened before the process is ready.
     pub fn readiness(&self) -> Readiness {
         self.readiness.clone()
+    }
+
+    /// The watches that are broken.
+    pub fn outages(&self) -> Outages {
+        self.readiness.outages().clone()
     }
 
     /// A writer under a field manager's name.
@@ -485,8 +492,4 @@ enum Webhooks {
 async fn named(name: &'static str, run: impl Future<Output = ()>) -> &'static str {
     run.await;
     name
-}
-
-fn describe(resource: &ApiResource) -> String {
-    format!("{}.{}", resource.plural, resource.group)
 }
