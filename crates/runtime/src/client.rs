@@ -32,6 +32,7 @@ use tokio::{
 use tower::{BoxError, Layer, Service, ServiceBuilder};
 
 use crate::{
+    fence::{LeaderOnly, NotLeading},
     metrics::Metrics,
     proxy::{InvalidProxy, Proxy, ProxyConnector, ProxyVariables},
     throttle::Throttle,
@@ -327,6 +328,7 @@ where
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let method = request.method().to_string();
         let limit = self.meter.answer_limit.filter(|_| !is_watch(request.uri()));
+        let fence = request.extensions().get::<LeaderOnly>().cloned();
         // Nothing is sent before the future is polled.
         let response = self.inner.call(request);
         let meter = self.meter.clone();
@@ -338,6 +340,10 @@ where
                 Some(places) => places.acquire().await.ok(),
                 None => None,
             };
+            // Leadership may have been lost while the request was held back.
+            if fence.is_some_and(|fence| !fence.admits()) {
+                return Err(NotLeading.into());
+            }
             let response = match limit {
                 None => response.await.map_err(Into::into),
                 Some(limit) => match tokio::time::timeout(limit, response).await {
@@ -412,10 +418,13 @@ mod tests {
     use futures::{StreamExt, future::join_all};
     use http_body_util::{BodyExt, StreamBody};
     use k8s_openapi::api::core::v1::ConfigMap;
-    use kube::{Api, api::WatchParams};
+    use kube::{
+        Api,
+        api::{DeleteParams, WatchParams},
+    };
 
     use super::*;
-    use crate::controller::with_causes;
+    use crate::{controller::with_causes, fence::fenced, leadership::Leadership};
 
     #[tokio::test]
     async fn no_more_requests_are_under_way_than_allowed() {
@@ -471,5 +480,35 @@ mod tests {
         let mut events = api.watch(&WatchParams::default(), "0").await.unwrap().boxed();
         let next = tokio::time::timeout(Duration::from_hours(1), events.next()).await;
         assert!(next.is_err(), "{next:?}");
+    }
+
+    #[tokio::test]
+    async fn a_write_that_was_held_back_is_not_sent_after_leadership_was_lost() {
+        let sent = Arc::new(AtomicUsize::new(0));
+        let (count, (release, released)) = (Arc::clone(&sent), tokio::sync::watch::channel(false));
+        let server = tower::service_fn(move |_: Request<Body>| {
+            let (count, mut released) = (Arc::clone(&count), released.clone());
+            async move {
+                count.fetch_add(1, Relaxed);
+                released.wait_for(|released| *released).await?;
+                Ok::<_, BoxError>(Response::new(Body::from(b"{\"metadata\":{}}".to_vec())))
+            }
+        });
+        let options = ClientOptions { at_once: 1, ..ClientOptions::default() };
+        let client = Client::new(Meter::new(None, &options).layer(server), "default");
+        let (lead, leads) = tokio::sync::watch::channel(true);
+        let api: Api<ConfigMap> = Api::default_namespaced(fenced(&client, &Leadership::following(leads)));
+        let params = DeleteParams::default();
+        let delete = || api.delete("a", &params);
+        let (first, second, ()) = tokio::join!(delete(), delete(), async {
+            while sent.load(Relaxed) == 0 {
+                tokio::task::yield_now().await;
+            }
+            lead.send_replace(false);
+            release.send_replace(true);
+        });
+        let failed = [first.err(), second.err()];
+        let refused = failed.iter().flatten().filter(|error| NotLeading::is_cause_of(error)).count();
+        assert_eq!((refused, sent.load(Relaxed)), (1, 1), "{failed:?}");
     }
 }

@@ -12,6 +12,7 @@ pub mod clock;
 pub mod controller;
 mod diagnostics;
 pub mod events;
+pub mod fence;
 pub mod hub;
 pub mod install;
 mod key;
