@@ -112,16 +112,16 @@ pub enum ClientError {
         /// The reason.
         source: KubeconfigError,
     },
-    /// Nothing says where the API server is.
+    /// No API server is configured.
     #[error(
-        "cannot tell where the API server is: set --kubeconfig or $KUBECONFIG, or run in a Pod with a service account"
+        "no API server is configured: set --kubeconfig or $KUBECONFIG, or run in a Pod with a service account"
     )]
     Infer(#[source] KubeconfigError),
     /// The proxy to the API server cannot be used.
     #[error(transparent)]
     Proxy(#[from] InvalidProxy),
     /// The configuration cannot be used.
-    #[error("cannot make a client for {url}")]
+    #[error("cannot create a client for {url}")]
     Build {
         /// The API server.
         url: String,

@@ -128,7 +128,7 @@ mod tests {
                 api.patch("a", &PatchParams::default(), &patch).await.err(),
                 api.delete("a", &DeleteParams::default()).await.err(),
             ];
-            assert!(api.get("a").await.is_ok(), "everybody reads");
+            assert!(api.get("a").await.is_ok(), "reads pass");
             for error in errors {
                 assert_eq!(error.as_ref().is_some_and(NotLeading::is_cause_of), !held, "{error:?}");
             }

@@ -85,7 +85,7 @@ impl<T: Cached> Hub<T> {
 
     /// Makes sure that a kind is watched in that version.
     ///
-    /// A kind that was watched in another version is watched anew: its provider has moved on.
+    /// A watch in another version is replaced: the provider was upgraded.
     pub fn ensure(&self, kind: &GroupKind, resource: &ApiResource) -> WatchedKind<T> {
         let mut kinds = self.lock();
         let fresh = kinds.get(kind).is_none_or(|entry| entry.resource != *resource);
@@ -103,7 +103,7 @@ impl<T: Cached> Hub<T> {
         }
     }
 
-    /// Tells the watches on a CRD's kind that the CRD has changed.
+    /// Retries the watches on a CRD's kind, since the CRD has changed.
     pub fn crd_changed(&self, crd: &str) {
         for entry in self.lock().values() {
             if crd.split_once('.') == Some((&entry.resource.plural, &entry.resource.group)) {

@@ -67,7 +67,7 @@ pub struct Election {
     pub identity: String,
     /// How long candidates leave an unchanged Lease alone.
     pub lease_duration: Duration,
-    /// How long a leader goes on without having renewed.
+    /// How long a leader keeps leading without renewing the Lease.
     pub renew_deadline: Duration,
     /// How often leader and candidates look.
     pub retry_period: Duration,
@@ -156,7 +156,7 @@ impl Candidate<'_> {
         match self.try_acquire_inner().await {
             Ok(won) => won,
             Err(kube::Error::Api(status)) if status.is_conflict() || status.is_already_exists() => {
-                debug!("another candidate was faster");
+                debug!("another candidate took the Lease");
                 false
             }
             Err(error) => {

@@ -80,14 +80,14 @@ pub struct Manager {
     stop: CancellationToken,
     /// Ends the webhook server; cancelled once nothing is at work any more that may need it.
     stop_webhooks: CancellationToken,
-    /// How long the webhook server goes on at least.
+    /// How long the webhook server keeps serving at least.
     linger: Duration,
     /// Gives the Lease up; cancelled once nothing is at work any more.
     resign: CancellationToken,
     election: Option<BoxFuture<'static, Result<(), LeadershipLost>>>,
     /// Ended at once when the process stops.
     background: Vec<(&'static str, BoxFuture<'static, ()>)>,
-    /// Told to stop, and waited for.
+    /// Waited for when the process stops.
     controllers: Vec<BoxFuture<'static, ()>>,
 }
 
@@ -204,7 +204,7 @@ impl Manager {
         Some(self.options.namespace.clone()).filter(|namespace| !namespace.is_empty())
     }
 
-    /// Tells the parts when to stop.
+    /// Cancelled when the process stops.
     pub fn stop_token(&self) -> CancellationToken {
         self.stop.clone()
     }

@@ -31,7 +31,7 @@ pub struct ManagerOptions {
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = parse_duration)]
     pub leader_elect_lease_duration: Duration,
 
-    /// How long a leader goes on without having renewed its Lease
+    /// How long a leader keeps leading without renewing its Lease
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
     pub leader_elect_renew_deadline: Duration,
 
@@ -59,7 +59,7 @@ pub struct ManagerOptions {
     #[arg(long, value_name = "ADDRESS", default_value = ":8443")]
     pub diagnostics_address: String,
 
-    /// Serve /metrics over plain HTTP to everybody who can connect
+    /// Serve /metrics over plain HTTP to every client that can connect
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true,
           default_value = "false", default_missing_value = "true")]
     pub insecure_diagnostics: bool,
@@ -110,7 +110,7 @@ impl ManagerOptions {
         }
     }
 
-    /// Whose webhooks a manager serves with certificates of its own; nothing if nobody said where they are.
+    /// The Service and Secret of webhooks that a manager serves with its own certificates; nothing if no flag names them.
     pub fn webhook_identity(&self, service: &str, client_namespace: &str) -> Option<WebhookIdentity> {
         let said = |value: &Option<String>| value.clone().filter(|value| !value.is_empty());
         let namespace = said(&self.webhook_namespace);
@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn webhooks_are_served_where_somebody_said_where_they_are() {
+    fn webhooks_are_served_if_a_flag_names_them() {
         let identity = |namespace: Option<&str>, service: Option<&str>, secret: Option<&str>| {
             let options = ManagerOptions {
                 webhook_namespace: namespace.map(str::to_owned),

@@ -1,4 +1,4 @@
-//! One watch: a kind's objects flow into a cache, and each change is told to whoever asked.
+//! One watch: a kind's objects flow into a cache, and each change is passed to a listener.
 
 use std::{
     collections::HashSet,
@@ -38,7 +38,7 @@ const FIRST_RETRY: Duration = Duration::from_millis(100);
 /// The longest wait before a broken watch is tried again.
 const LONGEST_RETRY: Duration = Duration::from_secs(5);
 /// A first list that has failed this often is reported.
-const FAILURES_TO_TELL: u32 = 3;
+const FAILURES_TO_REPORT: u32 = 3;
 /// A list or watch request that has no answer for so long is reported.
 const ANSWER_LIMIT: Duration = Duration::from_secs(15);
 
@@ -290,7 +290,7 @@ async fn watch_as<K, T>(
                         debug!(%resource, %error, "watch broken, retrying");
                         handle.record.failed(&resource, &with_causes(&error), false);
                         // A caller that waits for the first list should know what holds it up.
-                        if !handle.was_synced() && failures >= FAILURES_TO_TELL {
+                        if !handle.was_synced() && failures >= FAILURES_TO_REPORT {
                             enter(WatchState::Failing(with_causes(&error)));
                         }
                     }
@@ -319,13 +319,12 @@ fn observed(client: Client, handle: Arc<WatchHandle>, resource: String) -> Clien
         let starts_watch = is_watch(request.uri());
         async move {
             let mut response = Box::pin(client.send(request));
-            let response = match tokio::time::timeout(ANSWER_LIMIT, &mut response).await {
-                Ok(response) => response,
-                Err(_) => {
-                    let reason = format!("the server has not answered for {ANSWER_LIMIT:?}");
-                    handle.record.failed(&resource, &reason, true);
-                    response.await
-                }
+            let response = if let Ok(response) = tokio::time::timeout(ANSWER_LIMIT, &mut response).await {
+                response
+            } else {
+                let reason = format!("the server has not answered for {ANSWER_LIMIT:?}");
+                handle.record.failed(&resource, &reason, true);
+                response.await
             };
             if starts_watch && response.as_ref().is_ok_and(|it| it.status().is_success()) {
                 handle.record.works(&resource);

@@ -27,7 +27,10 @@ const PARTS: [Part; 2] = [
         name: Controllers::Core,
         lease: capstan_cluster::LEASE,
         webhook_service: capstan_cluster::WEBHOOK_SERVICE,
-        register: register_core,
+        register: |manager, args| {
+            register_core(manager, args);
+            Ok(())
+        },
     },
     Part {
         name: Controllers::Local,
@@ -62,7 +65,7 @@ fn chosen(which: Controllers) -> Vec<&'static Part> {
     PARTS.iter().filter(|part| which.includes(part.name)).collect()
 }
 
-fn register_core(manager: &mut Manager, args: &ManagerArgs) -> Result<(), CommandError> {
+fn register_core(manager: &mut Manager, args: &ManagerArgs) {
     let connections = capstan_cluster::ConnectionOptions {
         concurrency: args.clustercache_concurrency,
         client_qps: args.clustercache_client_qps,
@@ -72,7 +75,6 @@ fn register_core(manager: &mut Manager, args: &ManagerArgs) -> Result<(), Comman
     };
     let options = capstan_cluster::Options { concurrency: args.cluster_concurrency, connections };
     capstan_cluster::register(manager, options);
-    Ok(())
 }
 
 fn register_local(manager: &mut Manager, args: &ManagerArgs) -> Result<(), CommandError> {
