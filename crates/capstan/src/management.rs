@@ -1,13 +1,16 @@
 //! A management cluster that is only looked at.
 
+use std::{path::PathBuf, time::Duration};
+
 use capstan_api::names::CORE_GROUP;
 use capstan_management::{
     ManagementCluster, ServerError,
     inventory::{Installed, Inventory},
 };
 use capstan_runtime::{
-    client::{self, ClientError, ClientOptions},
+    client::{self, ApiServer, ClientError, ClientOptions},
     metrics::Metrics,
+    proxy::ProxyVariables,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::{
@@ -24,6 +27,66 @@ use crate::{cli::generate::KubeconfigArgs, error::CommandError};
 /// More would not make a server faster, and each of them takes a connection.
 const REQUESTS_AT_ONCE: usize = 16;
 
+/// How long a server may be silent before a command gives up, as long as clusterctl's.
+const ANSWER_LIMIT: Duration = Duration::from_secs(30);
+
+/// How a command speaks to a cluster.
+pub(crate) fn client_options(kubeconfig: Option<PathBuf>, context: Option<String>) -> ClientOptions {
+    ClientOptions {
+        kubeconfig,
+        context,
+        proxies: ProxyVariables::of_process(),
+        answer_limit: Some(ANSWER_LIMIT),
+        ..ClientOptions::default()
+    }
+}
+
+/// A management cluster that flags, environment or the Pod name. Nothing was asked of it yet, and nothing that only a
+/// connection needs was looked at: neither credentials nor a proxy.
+pub(crate) struct Located {
+    server: ApiServer,
+    options: ClientOptions,
+}
+
+impl Located {
+    /// The cluster; none if nothing names one.
+    pub(crate) async fn find(args: &KubeconfigArgs) -> Result<Option<Self>, CommandError> {
+        let options = ClientOptions {
+            at_once: REQUESTS_AT_ONCE,
+            ..client_options(
+                given(args.kubeconfig.as_ref()).map(Into::into),
+                given(args.kubeconfig_context.as_ref()),
+            )
+        };
+        match client::find_config(&options).await {
+            Ok(server) => Ok(Some(Self { server, options })),
+            Err(error) if is_nowhere(&error) => Ok(None),
+            Err(error) => Err(unusable(error)),
+        }
+    }
+
+    /// The namespace that the kubeconfig's context names.
+    pub(crate) fn namespace(&self) -> &str {
+        &self.server.config.default_namespace
+    }
+
+    /// Makes a client for it.
+    pub(crate) fn connect(&self) -> Result<Management, CommandError> {
+        let client =
+            client::connect(self.server.clone(), &self.options, &Metrics::default()).map_err(unusable)?;
+        let cluster = ManagementCluster::new(client.clone(), &self.server.url());
+        Ok(Management { client, cluster, namespace: self.namespace().to_owned() })
+    }
+}
+
+fn unusable(error: ClientError) -> CommandError {
+    let hint = match &error {
+        ClientError::Proxy(_) => Some("correct the proxy's address, or remove it to connect directly"),
+        _ => None,
+    };
+    CommandError::new("cannot use the management cluster", error).hint_if(hint.map(str::to_owned))
+}
+
 /// A management cluster and the namespace that the kubeconfig's context names.
 pub(crate) struct Management {
     client: Client,
@@ -34,22 +97,7 @@ pub(crate) struct Management {
 impl Management {
     /// The cluster that flags, environment or the Pod name; none if nothing names one.
     pub(crate) async fn find(args: &KubeconfigArgs) -> Result<Option<Self>, CommandError> {
-        let options = ClientOptions {
-            kubeconfig: given(args.kubeconfig.as_ref()).map(Into::into),
-            context: given(args.kubeconfig_context.as_ref()),
-            at_once: REQUESTS_AT_ONCE,
-            ..ClientOptions::default()
-        };
-        let unusable = |error| CommandError::new("cannot use the management cluster", error);
-        let config = match client::find_config(&options).await {
-            Ok(config) => config,
-            Err(error) if is_nowhere(&error) => return Ok(None),
-            Err(error) => return Err(unusable(error)),
-        };
-        let (url, namespace) = (config.cluster_url.to_string(), config.default_namespace.clone());
-        let client = client::connect(config, &options, &Metrics::default()).map_err(unusable)?;
-        let cluster = ManagementCluster::new(client.clone(), &url);
-        Ok(Some(Self { client, cluster, namespace }))
+        Located::find(args).await?.map(|located| located.connect()).transpose()
     }
 
     /// The same, where a command cannot do without.
@@ -171,13 +219,11 @@ fn given(flag: Option<&String>) -> Option<String> {
 
 /// Whether nothing says where a cluster would be, rather than something wrong.
 fn is_nowhere(error: &ClientError) -> bool {
-    let ClientError::Infer(error) = error else {
-        return false;
-    };
-    let cause = std::error::Error::source(error).and_then(|it| it.downcast_ref::<KubeconfigError>());
-    match cause {
-        Some(KubeconfigError::FindPath | KubeconfigError::CurrentContextNotSet) => true,
-        Some(KubeconfigError::ReadConfig(error, _)) => error.kind() == std::io::ErrorKind::NotFound,
+    match error {
+        ClientError::Infer(KubeconfigError::FindPath | KubeconfigError::CurrentContextNotSet) => true,
+        ClientError::Infer(KubeconfigError::ReadConfig(error, _)) => {
+            error.kind() == std::io::ErrorKind::NotFound
+        }
         _ => false,
     }
 }
@@ -185,4 +231,38 @@ fn is_nowhere(error: &ClientError) -> bool {
 /// Whether an object is missing, or its whole kind: for that one a server answers with a page instead of a status.
 fn is_not_found(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_server_that_accepts_and_never_answers_is_given_up() {
+        // Another test may have been faster.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let kubeconfig = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "x",
+            "contexts": [{"name": "x", "context": {"cluster": "c"}}],
+            "clusters": [{"name": "c", "cluster": {"server": format!("http://{}", listener.local_addr().unwrap())}}],
+            "users": [],
+        });
+        let file = std::env::temp_dir().join(format!("capstan-silent-{}", std::process::id()));
+        std::fs::write(&file, kubeconfig.to_string()).unwrap();
+        let args =
+            KubeconfigArgs { kubeconfig: Some(file.to_str().unwrap().to_owned()), kubeconfig_context: None };
+        let mut located = Located::find(&args).await.unwrap().unwrap();
+        std::fs::remove_file(file).unwrap();
+        assert_eq!(located.options.answer_limit, Some(ANSWER_LIMIT));
+        located.options.answer_limit = Some(Duration::from_millis(50));
+        let error = located.connect().unwrap().namespaces().await.unwrap_err();
+        let words = format!("cannot list namespaces in http://{}/:", listener.local_addr().unwrap());
+        assert!(error.message.starts_with(&words), "{error:?}");
+        assert!(error.message.contains("the server did not answer within 50ms"), "{error:?}");
+        assert!(error.hint.is_some());
+    }
 }

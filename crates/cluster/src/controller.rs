@@ -70,12 +70,9 @@ pub fn register(manager: &mut Manager, options: Options) {
         Arc::new(Waker { queue: Arc::clone(&queue), index: Arc::clone(&index), clusters: clusters.clone() });
     let recorder = manager.recorder("cluster-controller");
     let connections = connection::register(manager, options.connections, &clusters, &queue, recorder.clone());
-    let hub = Arc::new(Hub::new(
-        manager.client(),
-        manager.namespace(),
-        Foreign::new,
-        Arc::clone(&waker) as Arc<dyn HubListener<Foreign>>,
-    ));
+    let listener = Arc::clone(&waker) as Arc<dyn HubListener<Foreign>>;
+    let hub = Hub::new(manager.client(), manager.namespace(), Foreign::new, listener);
+    let hub = Arc::new(hub.reporting_to(manager.outages()));
 
     let filter = Some(&manager.options().watch_filter).filter(|value| !value.is_empty());
     let target = WatchTarget {

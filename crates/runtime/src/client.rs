@@ -1,27 +1,42 @@
 //! The client that all parts of a process share.
 
 use std::{
+    fmt,
     path::PathBuf,
+    pin::Pin,
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
 use futures::{FutureExt, future::BoxFuture};
-use http::{Request, Response};
+use http::{Request, Response, Uri};
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use hyper::rt::{Read, Write};
 use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
 use hyper_timeout::TimeoutConnector;
-use hyper_util::{client::legacy::connect::HttpConnector, rt::TokioExecutor};
+use hyper_util::{
+    client::legacy::connect::{Connection, HttpConnector},
+    rt::TokioExecutor,
+};
 use kube::{
     Client, Config,
     client::{Body, ClientBuilder, ConfigExt},
-    config::{KubeConfigOptions, Kubeconfig},
+    config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 use rustls::{ClientConfig, client::Resumption};
-use tokio::sync::Semaphore;
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, Sleep},
+};
 use tower::{BoxError, Layer, Service, ServiceBuilder};
 
-use crate::{metrics::Metrics, throttle::Throttle};
+use crate::{
+    fence::{LeaderOnly, NotLeading},
+    metrics::Metrics,
+    proxy::{InvalidProxy, Proxy, ProxyConnector, ProxyVariables},
+    throttle::Throttle,
+};
 
 /// How long it may take until a server is connected to.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
@@ -41,6 +56,49 @@ pub struct ClientOptions {
     pub burst: u32,
     /// Requests that wait for their answers at the same time; 0 for any number. Each of them may take a connection.
     pub at_once: usize,
+    /// The environment variables that may name a proxy to the API server.
+    pub proxies: ProxyVariables,
+    /// How long a server may take to begin its answer, and then to send the next part of it; none for no limit. Watches
+    /// are not limited.
+    pub answer_limit: Option<Duration>,
+}
+
+/// An API server and the way to it.
+#[derive(Clone, Debug)]
+pub struct ApiServer {
+    /// Its address, the credentials and the namespace of the context. Its own `proxy_url` is not used.
+    pub config: Config,
+    /// The `proxy-url` that the kubeconfig has for it.
+    proxy_url: Option<ProxyUrl>,
+}
+
+#[derive(Clone)]
+struct ProxyUrl {
+    /// May hold a password.
+    text: String,
+    cluster: String,
+}
+
+impl fmt::Debug for ProxyUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProxyUrl").field("cluster", &self.cluster).finish_non_exhaustive()
+    }
+}
+
+impl ApiServer {
+    /// The address of the API server.
+    pub fn url(&self) -> String {
+        self.config.cluster_url.to_string()
+    }
+
+    fn proxy(&self, variables: &ProxyVariables) -> Result<Option<Proxy>, InvalidProxy> {
+        match &self.proxy_url {
+            Some(ProxyUrl { text, cluster }) => {
+                Proxy::parse(text, &format!("proxy-url of cluster {cluster} in the kubeconfig")).map(Some)
+            }
+            None => variables.proxy_for(&self.config.cluster_url),
+        }
+    }
 }
 
 /// No client could be made.
@@ -51,87 +109,154 @@ pub enum ClientError {
     Kubeconfig {
         /// The file.
         path: PathBuf,
-        /// Why not.
-        source: kube::config::KubeconfigError,
+        /// The reason.
+        source: KubeconfigError,
     },
-    /// Nothing says where the API server is.
+    /// No API server is configured.
     #[error(
-        "cannot tell where the API server is: set --kubeconfig or $KUBECONFIG, or run in a Pod with a service account"
+        "no API server is configured: set --kubeconfig or $KUBECONFIG, or run in a Pod with a service account"
     )]
-    Infer(#[source] kube::config::InferConfigError),
+    Infer(#[source] KubeconfigError),
+    /// The proxy to the API server cannot be used.
+    #[error(transparent)]
+    Proxy(#[from] InvalidProxy),
     /// The configuration cannot be used.
-    #[error("cannot make a client for {url}")]
+    #[error("cannot create a client for {url}")]
     Build {
         /// The API server.
         url: String,
-        /// Why not.
+        /// The reason.
         source: kube::Error,
     },
 }
 
-/// Finds the API server's address and credentials.
-pub async fn find_config(options: &ClientOptions) -> Result<Config, ClientError> {
-    let context = KubeConfigOptions { context: options.context.clone(), ..KubeConfigOptions::default() };
+/// Finds the API server's address and credentials. Nothing is asked of the server, and a proxy is not looked at before
+/// [`connect`].
+pub async fn find_config(options: &ClientOptions) -> Result<ApiServer, ClientError> {
+    let context = options.context.as_deref();
     match &options.kubeconfig {
         Some(path) => {
-            let wrap = |source| ClientError::Kubeconfig { path: path.clone(), source };
-            let kubeconfig = Kubeconfig::read_from(path).map_err(wrap)?;
-            Config::from_custom_kubeconfig(kubeconfig, &context).await.map_err(wrap)
+            let found = load(Kubeconfig::read_from(path), context).await;
+            found.map_err(|source| ClientError::Kubeconfig { path: path.clone(), source })
         }
-        None if options.context.is_some() => {
-            let path = || PathBuf::from("$KUBECONFIG");
-            Config::from_kubeconfig(&context)
-                .await
-                .map_err(|source| ClientError::Kubeconfig { path: path(), source })
+        None if context.is_some() => load(Kubeconfig::read(), context)
+            .await
+            .map_err(|source| ClientError::Kubeconfig { path: PathBuf::from("$KUBECONFIG"), source }),
+        None => {
+            let mut found = match load(Kubeconfig::read(), None).await {
+                Ok(found) => found,
+                Err(error) => {
+                    let config = Config::incluster().map_err(|_| ClientError::Infer(error))?;
+                    ApiServer { config, proxy_url: None }
+                }
+            };
+            found.config.apply_debug_overrides();
+            Ok(found)
         }
-        None => Config::infer().await.map_err(ClientError::Infer),
     }
+}
+
+/// Takes an API server from a kubeconfig.
+async fn load(
+    kubeconfig: Result<Kubeconfig, KubeconfigError>,
+    context: Option<&str>,
+) -> Result<ApiServer, KubeconfigError> {
+    let mut kubeconfig = kubeconfig?;
+    let proxy_url = take_proxy_url(&mut kubeconfig, context);
+    let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;
+    config.proxy_url = None;
+    Ok(ApiServer { config, proxy_url })
+}
+
+/// Takes the `proxy-url` of a context out of its kubeconfig. kube would read `HTTPS_PROXY` where there is none, without
+/// `NO_PROXY`, and fail where it is not a URL: a word in its place keeps it from that.
+fn take_proxy_url(kubeconfig: &mut Kubeconfig, context: Option<&str>) -> Option<ProxyUrl> {
+    let name = context.or(kubeconfig.current_context.as_deref());
+    let found = kubeconfig.contexts.iter().find(|it| Some(it.name.as_str()) == name);
+    let used = found.and_then(|it| it.context.as_ref()).map(|it| it.cluster.clone());
+    let mut taken = None;
+    for named in &mut kubeconfig.clusters {
+        let Some(cluster) = &mut named.cluster else {
+            continue;
+        };
+        let text = cluster.proxy_url.replace("http://unused".to_owned());
+        if used.as_ref() == Some(&named.name) && taken.is_none() {
+            taken = Some((text, named.name.clone()));
+        }
+    }
+    let (text, cluster) = taken?;
+    Some(ProxyUrl { text: text.filter(|text| !text.is_empty())?, cluster })
 }
 
 /// Makes a client that counts its requests and keeps to the given rate.
-pub fn connect(
-    mut config: Config,
-    options: &ClientOptions,
-    metrics: &Metrics,
-) -> Result<Client, ClientError> {
-    // A failed request is planned anew from fresh state, never sent again blindly.
-    config.default_retry = false;
-    config.connect_timeout = Some(CONNECT_LIMIT);
-    config.read_timeout = Some(SILENCE_LIMIT);
-    let url = config.cluster_url.to_string();
+pub fn connect(server: ApiServer, options: &ClientOptions, metrics: &Metrics) -> Result<Client, ClientError> {
+    let proxy = server.proxy(&options.proxies)?;
+    let config = server.config;
     let host = config.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
     let layer = Meter::new(Some((metrics.clone(), host.into())), options);
-    let wrap = |source| ClientError::Build { url, source };
-    if config.proxy_url.is_some() {
-        return Ok(ClientBuilder::try_from(config).map_err(wrap)?.with_layer(&layer).build());
-    }
-    config.rustls_client_config().and_then(|tls| build(&config, tls, usize::MAX, &layer)).map_err(wrap)
+    let wrap = |source| ClientError::Build { url: config.cluster_url.to_string(), source };
+    let tls = config.rustls_client_config().map_err(wrap)?;
+    build(&config, tls, usize::MAX, proxy, &layer)
 }
 
 /// Makes a client for a workload cluster. There may be thousands: it keeps one connection and as little else as it can,
-/// and its requests are not counted by host.
+/// and its requests are not counted by host. A proxy comes from `config.proxy_url` alone.
 pub fn connect_workload(config: &Config, options: &ClientOptions) -> Result<Client, ClientError> {
     let wrap = |source| ClientError::Build { url: config.cluster_url.to_string(), source };
     let mut tls = config.rustls_client_config().map_err(wrap)?;
     // One connection stays open: room to resume hundreds would be most of what a client weighs.
     tls.resumption = Resumption::disabled();
     let layer = Meter::new(None, options);
-    build(config, tls, 1, &layer).map_err(wrap)
+    let proxy = config.proxy_url.as_ref().map(|url| Proxy::parse(&url.to_string(), "cluster.proxy-url"));
+    build(config, tls, 1, proxy.transpose()?, &layer)
 }
 
 /// Makes a client that keeps so many connections when they are idle. kube's own leaves it to the operating system to
 /// send small pieces when it sees fit, which holds the first request of every connection back for 40 ms.
-fn build(config: &Config, tls: ClientConfig, most_idle: usize, layer: &Meter) -> kube::Result<Client> {
+fn build(
+    config: &Config,
+    tls: ClientConfig,
+    most_idle: usize,
+    proxy: Option<Proxy>,
+    layer: &Meter,
+) -> Result<Client, ClientError> {
+    let wrap = |source| ClientError::Build { url: config.cluster_url.to_string(), source };
+    let mut http = HttpConnector::new();
+    http.enforce_http(false);
+    http.set_nodelay(true);
+    match proxy {
+        None => build_on(http, config, tls, most_idle, CONNECT_LIMIT, layer).map_err(wrap),
+        Some(proxy) => {
+            let authorities = config.root_cert.as_deref().unwrap_or_default();
+            let through = ProxyConnector::new(proxy, http, authorities, CONNECT_LIMIT)?;
+            // The proxy has its own limit, whose error names it; the server has as long again.
+            build_on(through, config, tls, most_idle, 2 * CONNECT_LIMIT, layer).map_err(wrap)
+        }
+    }
+}
+
+fn build_on<C>(
+    connector: C,
+    config: &Config,
+    tls: ClientConfig,
+    most_idle: usize,
+    connect_limit: Duration,
+    layer: &Meter,
+) -> kube::Result<Client>
+where
+    C: Service<Uri> + Clone + Send + Sync + 'static,
+    C::Response: Connection + Read + Write + Send + Unpin + 'static,
+    C::Future: Send + 'static,
+    C::Error: Into<BoxError>,
+{
     let mut https = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
     if let Some(name) = &config.tls_server_name {
         let name = name.clone().try_into().map_err(|error| kube::Error::Service(Box::new(error)))?;
         https = https.with_server_name_resolver(FixedServerNameResolver::new(name));
     }
-    let mut http = HttpConnector::new();
-    http.enforce_http(false);
-    http.set_nodelay(true);
-    let mut connector = TimeoutConnector::new(https.enable_http1().wrap_connector(http));
-    connector.set_connect_timeout(Some(CONNECT_LIMIT));
+    let mut connector = TimeoutConnector::new(https.enable_http1().wrap_connector(connector));
+    connector.set_connect_timeout(Some(connect_limit));
     connector.set_read_timeout(Some(SILENCE_LIMIT));
     connector.set_write_timeout(Some(SILENCE_LIMIT));
     let client: hyper_util::client::legacy::Client<_, Body> =
@@ -147,19 +272,27 @@ fn build(config: &Config, tls: ClientConfig, most_idle: usize, layer: &Meter) ->
     Ok(ClientBuilder::new(service, config.default_namespace.clone()).with_layer(layer).build())
 }
 
-/// Counts requests and holds them back where a rate or a number is set.
+/// The server accepted a request and sent nothing for too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the server did not answer within {limit:?}")]
+pub struct NoAnswer {
+    limit: Duration,
+}
+
+/// Counts requests, holds them back where a rate or a number is set, and gives up on servers that do not answer.
 #[derive(Clone, Debug)]
 struct Meter {
     counted: Option<(Metrics, Arc<str>)>,
     throttle: Option<Arc<Throttle>>,
     places: Option<Arc<Semaphore>>,
+    answer_limit: Option<Duration>,
 }
 
 impl Meter {
     fn new(counted: Option<(Metrics, Arc<str>)>, options: &ClientOptions) -> Self {
         let throttle = (options.qps > 0.0).then(|| Arc::new(Throttle::new(options.qps, options.burst)));
         let places = (options.at_once > 0).then(|| Arc::new(Semaphore::new(options.at_once)));
-        Self { counted, throttle, places }
+        Self { counted, throttle, places, answer_limit: options.answer_limit }
     }
 }
 
@@ -181,19 +314,21 @@ impl<S, B> Service<Request<Body>> for Metered<S>
 where
     S: Service<Request<Body>, Response = Response<B>> + Send + 'static,
     S::Future: Send + 'static,
-    S::Error: Send,
+    S::Error: Into<BoxError> + Send,
     B: Send,
 {
-    type Response = S::Response;
-    type Error = S::Error;
+    type Response = Response<Paced<B>>;
+    type Error = BoxError;
     type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(cx)
+        self.inner.poll_ready(cx).map_err(Into::into)
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let method = request.method().to_string();
+        let limit = self.meter.answer_limit.filter(|_| !is_watch(request.uri()));
+        let fence = request.extensions().get::<LeaderOnly>().cloned();
         // Nothing is sent before the future is polled.
         let response = self.inner.call(request);
         let meter = self.meter.clone();
@@ -205,15 +340,74 @@ where
                 Some(places) => places.acquire().await.ok(),
                 None => None,
             };
-            let response = response.await;
+            // Leadership may have been lost while the request was held back.
+            if fence.is_some_and(|fence| !fence.admits()) {
+                return Err(NotLeading.into());
+            }
+            let response = match limit {
+                None => response.await.map_err(Into::into),
+                Some(limit) => match tokio::time::timeout(limit, response).await {
+                    Ok(response) => response.map_err(Into::into),
+                    Err(_) => Err(NoAnswer { limit }.into()),
+                },
+            };
             drop(place);
             if let Some((metrics, host)) = &meter.counted {
                 let code = response.as_ref().map(|response| response.status().as_str().to_owned());
                 metrics.request(&method, host, &code.unwrap_or_else(|_| "<error>".to_owned()));
             }
-            response
+            response.map(|response| response.map(|body| Paced::new(body, limit)))
         }
         .boxed()
+    }
+}
+
+pub(crate) fn is_watch(uri: &Uri) -> bool {
+    uri.query().is_some_and(|query| query.split('&').any(|it| matches!(it, "watch=true" | "watch=1")))
+}
+
+/// A body whose next part must come within a limit.
+#[derive(Debug)]
+struct Paced<B> {
+    body: B,
+    limit: Option<(Duration, Pin<Box<Sleep>>)>,
+}
+
+impl<B> Paced<B> {
+    fn new(body: B, limit: Option<Duration>) -> Self {
+        Self { body, limit: limit.map(|limit| (limit, Box::pin(tokio::time::sleep(limit)))) }
+    }
+}
+
+impl<B> HttpBody for Paced<B>
+where
+    B: HttpBody + Unpin,
+    B::Error: Into<BoxError>,
+{
+    type Data = B::Data;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        let Some((limit, sleep)) = &mut self.limit else {
+            return polled.map_err(Into::into);
+        };
+        if polled.is_ready() {
+            sleep.as_mut().reset(Instant::now() + *limit);
+            return polled.map_err(Into::into);
+        }
+        sleep.as_mut().poll(cx).map(|()| Some(Err(NoAnswer { limit: *limit }.into())))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 
@@ -221,9 +415,16 @@ where
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-    use futures::future::join_all;
+    use futures::{StreamExt, future::join_all};
+    use http_body_util::{BodyExt, StreamBody};
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::{
+        Api,
+        api::{DeleteParams, WatchParams},
+    };
 
     use super::*;
+    use crate::{controller::with_causes, fence::fenced, leadership::Leadership};
 
     #[tokio::test]
     async fn no_more_requests_are_under_way_than_allowed() {
@@ -245,5 +446,69 @@ mod tests {
             assert!(answers.iter().all(Result::is_ok));
             assert_eq!(most.load(Relaxed), expected);
         }
+    }
+
+    /// A server that answers with a part of a body, or with nothing at all.
+    fn stalled(answers: bool) -> Client {
+        let server = tower::service_fn(move |_: Request<Body>| async move {
+            if !answers {
+                std::future::pending::<()>().await;
+            }
+            let parts = futures::stream::once(async { Ok::<_, BoxError>(Frame::data("{".into())) });
+            let body = StreamBody::new(parts.chain(futures::stream::pending()));
+            Ok::<_, BoxError>(Response::new(body.boxed_unsync()))
+        });
+        let options =
+            ClientOptions { answer_limit: Some(Duration::from_secs(30)), ..ClientOptions::default() };
+        Client::new(Meter::new(None, &options).layer(server), "default")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_does_not_answer_is_given_up() {
+        for answers in [false, true] {
+            let api: Api<ConfigMap> = Api::default_namespaced(stalled(answers));
+            let started = Instant::now();
+            let error = with_causes(&api.get("a").await.unwrap_err());
+            assert!(error.contains("the server did not answer within 30s"), "{error}");
+            assert_eq!(started.elapsed().as_secs(), 30);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_may_be_silent() {
+        let api: Api<ConfigMap> = Api::default_namespaced(stalled(true));
+        let mut events = api.watch(&WatchParams::default(), "0").await.unwrap().boxed();
+        let next = tokio::time::timeout(Duration::from_hours(1), events.next()).await;
+        assert!(next.is_err(), "{next:?}");
+    }
+
+    #[tokio::test]
+    async fn a_write_that_was_held_back_is_not_sent_after_leadership_was_lost() {
+        let sent = Arc::new(AtomicUsize::new(0));
+        let (count, (release, released)) = (Arc::clone(&sent), tokio::sync::watch::channel(false));
+        let server = tower::service_fn(move |_: Request<Body>| {
+            let (count, mut released) = (Arc::clone(&count), released.clone());
+            async move {
+                count.fetch_add(1, Relaxed);
+                released.wait_for(|released| *released).await?;
+                Ok::<_, BoxError>(Response::new(Body::from(b"{\"metadata\":{}}".to_vec())))
+            }
+        });
+        let options = ClientOptions { at_once: 1, ..ClientOptions::default() };
+        let client = Client::new(Meter::new(None, &options).layer(server), "default");
+        let (lead, leads) = tokio::sync::watch::channel(true);
+        let api: Api<ConfigMap> = Api::default_namespaced(fenced(&client, &Leadership::following(leads)));
+        let params = DeleteParams::default();
+        let delete = || api.delete("a", &params);
+        let (first, second, ()) = tokio::join!(delete(), delete(), async {
+            while sent.load(Relaxed) == 0 {
+                tokio::task::yield_now().await;
+            }
+            lead.send_replace(false);
+            release.send_replace(true);
+        });
+        let failed = [first.err(), second.err()];
+        let refused = failed.iter().flatten().filter(|error| NotLeading::is_cause_of(error)).count();
+        assert_eq!((refused, sent.load(Relaxed)), (1, 1), "{failed:?}");
     }
 }

@@ -28,6 +28,9 @@ async fn ready(State(readiness): State<Readiness>) -> Response {
         for name in readiness.mentioned() {
             text = format!("{text}\nnot loaded yet: {name}");
         }
+        for watch in readiness.outages().list() {
+            text = format!("{text}\nbroken watch: {watch}");
+        }
         text.into_response()
     } else {
         let text = format!("waiting for\n{}\n", awaited.join("\n"));
@@ -35,12 +38,12 @@ async fn ready(State(readiness): State<Readiness>) -> Response {
     }
 }
 
-/// `/metrics`, open to everybody who can connect.
+/// `/metrics` for every client that can connect.
 pub(crate) fn metrics_router(metrics: Metrics) -> Router {
     Router::new().route("/metrics", get(expose)).with_state(metrics)
 }
 
-/// `/metrics`, open to those whom the API server allows to get that URL.
+/// `/metrics` for clients that the API server allows to get that URL.
 pub(crate) fn guarded_metrics_router(metrics: Metrics, client: Client) -> Router {
     metrics_router(metrics).layer(from_fn_with_state(client, authorize))
 }
@@ -95,4 +98,24 @@ async fn is_allowed(client: Client, token: String, path: &str) -> Result<bool, k
     };
     let answer = Api::<SubjectAccessReview>::all(client).create(&PostParams::default(), &access).await?;
     Ok(answer.status.is_some_and(|status| status.allowed))
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::to_bytes;
+
+    use super::*;
+    use crate::outages::Outages;
+
+    #[tokio::test]
+    async fn readiness_names_broken_watches() {
+        let outages = Outages::default();
+        let readiness = Readiness::new(outages.clone());
+        let watch = outages.record();
+        watch.failed("foos.g", "forbidden", true);
+        let answer = ready(State(readiness)).await;
+        assert_eq!(answer.status(), StatusCode::OK, "webhooks are served without watches");
+        let text = to_bytes(answer.into_body(), 1000).await.unwrap();
+        assert_eq!(text, "ok\nbroken watch: foos.g, for 0s: forbidden");
+    }
 }

@@ -36,7 +36,7 @@ pub struct Recorder {
 pub enum Severity {
     /// As it should be.
     Normal,
-    /// Somebody should look.
+    /// Needs attention.
     Warning,
 }
 

@@ -14,6 +14,7 @@ use crate::{
     ObjectKey,
     cache::{Cache, Cached},
     observed::Observed,
+    outages::Outages,
     watch::{Change, Listener, WatchHandle, WatchState, WatchTarget, watch},
 };
 
@@ -32,6 +33,7 @@ pub struct Hub<T: Cached> {
     project: fn(Observed) -> T,
     listener: Arc<dyn HubListener<T>>,
     kinds: Mutex<HashMap<GroupKind, Entry<T>>>,
+    outages: Outages,
 }
 
 struct Entry<T> {
@@ -70,12 +72,20 @@ impl<T: Cached> Hub<T> {
         project: fn(Observed) -> T,
         listener: Arc<dyn HubListener<T>>,
     ) -> Self {
-        Self { client, namespace, project, listener, kinds: Mutex::default() }
+        let (kinds, outages) = (Mutex::default(), Outages::default());
+        Self { client, namespace, project, listener, kinds, outages }
+    }
+
+    /// Reports broken watches with others, see [`Manager::outages`](crate::manager::Manager::outages).
+    #[must_use]
+    pub fn reporting_to(mut self, outages: Outages) -> Self {
+        self.outages = outages;
+        self
     }
 
     /// Makes sure that a kind is watched in that version.
     ///
-    /// A kind that was watched in another version is watched anew: its provider has moved on.
+    /// A watch in another version is replaced: the provider was upgraded.
     pub fn ensure(&self, kind: &GroupKind, resource: &ApiResource) -> WatchedKind<T> {
         let mut kinds = self.lock();
         let fresh = kinds.get(kind).is_none_or(|entry| entry.resource != *resource);
@@ -93,7 +103,7 @@ impl<T: Cached> Hub<T> {
         }
     }
 
-    /// Tells the watches on a CRD's kind that the CRD has changed.
+    /// Retries the watches on a CRD's kind, since the CRD has changed.
     pub fn crd_changed(&self, crd: &str) {
         for entry in self.lock().values() {
             if crd.split_once('.') == Some((&entry.resource.plural, &entry.resource.group)) {
@@ -102,7 +112,7 @@ impl<T: Cached> Hub<T> {
         }
     }
 
-    /// Ends the watches on kinds that nobody uses any more.
+    /// Ends the watches on kinds that are not used any more.
     pub fn retain(&self, used: impl Fn(&GroupKind) -> bool) {
         self.lock().retain(|kind, _| used(kind));
     }
@@ -113,7 +123,7 @@ impl<T: Cached> Hub<T> {
     }
 
     fn start(&self, kind: &GroupKind, resource: &ApiResource) -> Entry<T> {
-        let (cache, handle) = (Cache::default(), Arc::new(WatchHandle::default()));
+        let (cache, handle) = (Cache::default(), Arc::new(WatchHandle::reporting_to(&self.outages)));
         let target = WatchTarget {
             resource: resource.clone(),
             namespace: self.namespace.clone(),

@@ -27,7 +27,7 @@ pub enum InstallError {
     Apply {
         /// The CRD.
         name: String,
-        /// Why not.
+        /// The reason.
         source: Box<kube::Error>,
     },
     /// The API server refused a webhook configuration.
@@ -35,7 +35,7 @@ pub enum InstallError {
     Webhook {
         /// The configuration.
         name: String,
-        /// Why not.
+        /// The reason.
         source: Box<kube::Error>,
     },
     /// The API server does not serve it.

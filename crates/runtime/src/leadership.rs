@@ -1,4 +1,4 @@
-//! Who may write: one process at a time, by a Lease that all agree on.
+//! Leader election: one process at a time writes, by a Lease that all agree on.
 //!
 //! A candidate judges a holder by when it *itself* last saw the Lease change, never by comparing the holder's
 //! clock with its own; so clocks that differ cannot make two leaders.
@@ -35,6 +35,12 @@ impl Leadership {
         Self { state }
     }
 
+    /// Leadership that follows a channel.
+    #[cfg(test)]
+    pub(crate) fn following(state: watch::Receiver<bool>) -> Self {
+        Self { state }
+    }
+
     /// Whether this process leads now.
     pub fn is_held(&self) -> bool {
         *self.state.borrow()
@@ -61,13 +67,13 @@ pub struct Election {
     pub identity: String,
     /// How long candidates leave an unchanged Lease alone.
     pub lease_duration: Duration,
-    /// How long a leader goes on without having renewed.
+    /// How long a leader keeps leading without renewing the Lease.
     pub renew_deadline: Duration,
     /// How often leader and candidates look.
     pub retry_period: Duration,
 }
 
-/// The leader could not renew in time, so somebody else may lead: this process must end.
+/// The leader could not renew the Lease in time. Another process may lead now, so this one must end.
 #[derive(Debug, thiserror::Error)]
 #[error("leadership lost: Lease {namespace}/{name} could not be renewed within {renew_deadline:?}")]
 pub struct LeadershipLost {
@@ -150,7 +156,7 @@ impl Candidate<'_> {
         match self.try_acquire_inner().await {
             Ok(won) => won,
             Err(kube::Error::Api(status)) if status.is_conflict() || status.is_already_exists() => {
-                debug!("another candidate was faster");
+                debug!("another candidate took the Lease");
                 false
             }
             Err(error) => {

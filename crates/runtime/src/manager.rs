@@ -16,26 +16,29 @@ use crate::{
     cache::{Cache, Cached},
     certificates::{Keeper, WebhookIdentity},
     client::{self, ClientError, ClientOptions},
-    controller::{self, Reconciler},
+    controller::{self, ControllerOptions, Reconciler},
     diagnostics::{guarded_metrics_router, health_router, metrics_router},
     events::Recorder,
+    fence::fenced,
     leadership::{Election, Leadership, LeadershipLost, identity},
     metrics::Metrics,
     observed::{Observed, ObservedSecret},
     options::{ManagerOptions, OptionsError},
+    outages::Outages,
+    proxy::ProxyVariables,
     queue::Queue,
     readiness::Readiness,
     serve::{ListenError, listen, serve, within_budget},
     tls::{CertificateError, CertificateFolder, OwnCertificate, ServingCertificate},
-    watch::{Listener, WatchHandle, WatchTarget, watch, watch_metadata, watch_secrets},
+    watch::{Listener, WatchHandle, WatchTarget, describe, watch, watch_metadata, watch_secrets},
     webhook::Converters,
     writer::Writer,
 };
 
-/// How long what is at work may take once the process is told to stop.
-const STOP_LIMIT: Duration = Duration::from_secs(10);
-/// How long webhooks behind a Service are served at least once the process is told to stop: it takes a moment until
-/// nobody is sent here any more.
+/// How long releasing the Lease may take.
+const RESIGN_LIMIT: Duration = Duration::from_secs(10);
+/// How long webhooks behind a Service are served at least once the process is told to stop: it takes a moment until the
+/// Service sends no more requests here.
 const LINGER: Duration = Duration::from_secs(2);
 
 /// A manager cannot start, or cannot go on.
@@ -44,10 +47,10 @@ pub enum ManagerError {
     /// Flags contradict each other.
     #[error(transparent)]
     Options(#[from] OptionsError),
-    /// There is no way to the API server.
+    /// No client for the API server.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// An address is not to be had.
+    /// An address cannot be listened on.
     #[error(transparent)]
     Listen(#[from] ListenError),
     /// No certificate for the webhooks.
@@ -57,7 +60,7 @@ pub enum ManagerError {
     #[error(transparent)]
     LeadershipLost(#[from] LeadershipLost),
     /// A part of the process broke down.
-    #[error("{0} ended although nobody asked it to: this is a defect in Capstan, please report it")]
+    #[error("{0} ended unexpectedly: this is a defect in Capstan, please report it")]
     PartEnded(&'static str),
 }
 
@@ -66,6 +69,8 @@ pub struct Manager {
     options: ManagerOptions,
     /// What the parts of the process share.
     client: Client,
+    /// Refuses writes while this process does not lead.
+    leader_client: Client,
     leadership: Leadership,
     metrics: Metrics,
     readiness: Readiness,
@@ -75,14 +80,14 @@ pub struct Manager {
     stop: CancellationToken,
     /// Ends the webhook server; cancelled once nothing is at work any more that may need it.
     stop_webhooks: CancellationToken,
-    /// How long the webhook server goes on at least.
+    /// How long the webhook server keeps serving at least.
     linger: Duration,
     /// Gives the Lease up; cancelled once nothing is at work any more.
     resign: CancellationToken,
     election: Option<BoxFuture<'static, Result<(), LeadershipLost>>>,
     /// Ended at once when the process stops.
     background: Vec<(&'static str, BoxFuture<'static, ()>)>,
-    /// Told to stop, and waited for.
+    /// Waited for when the process stops.
     controllers: Vec<BoxFuture<'static, ()>>,
 }
 
@@ -107,10 +112,13 @@ impl Manager {
             qps: options.kube_api_qps,
             burst: options.kube_api_burst,
             at_once: 0,
+            proxies: ProxyVariables::of_process(),
+            // Each part of a manager has limits of its own.
+            answer_limit: None,
         };
         let metrics = Metrics::default();
-        let config = client::find_config(&client_options).await?;
-        let client = client::connect(config, &client_options, &metrics)?;
+        let server = client::find_config(&client_options).await?;
+        let client = client::connect(server, &client_options, &metrics)?;
         Ok(Self::new(options, client, metrics, lease, host, stop))
     }
 
@@ -151,12 +159,16 @@ impl Manager {
         } else {
             (Leadership::always(), None)
         };
+        let readiness = Readiness::new(Outages::new(metrics.clone()));
+        // Without an election there is nothing to refuse.
+        let leader_client = if options.leader_elect { fenced(&client, &leadership) } else { client.clone() };
         Self {
             options,
             client,
+            leader_client,
             leadership,
             metrics,
-            readiness: Readiness::default(),
+            readiness,
             converters: Converters::default(),
             admitters: Admitters::default(),
             webhooks: Webhooks::Unset,
@@ -170,9 +182,16 @@ impl Manager {
         }
     }
 
-    /// The client.
+    /// The client of the process. It writes whether or not this process leads, as webhooks' certificates and Leases need
+    /// it: controllers write by [`leader_client`](Self::leader_client).
     pub fn client(&self) -> Client {
         self.client.clone()
+    }
+
+    /// The client for controllers: it refuses writes with [`NotLeading`](crate::fence::NotLeading) while this process does
+    /// not lead.
+    pub fn leader_client(&self) -> Client {
+        self.leader_client.clone()
     }
 
     /// The manager's flags.
@@ -185,7 +204,7 @@ impl Manager {
         Some(self.options.namespace.clone()).filter(|namespace| !namespace.is_empty())
     }
 
-    /// Tells the parts when to stop.
+    /// Cancelled when the process stops.
     pub fn stop_token(&self) -> CancellationToken {
         self.stop.clone()
     }
@@ -200,9 +219,14 @@ impl Manager {
         self.readiness.clone()
     }
 
+    /// The watches that are broken.
+    pub fn outages(&self) -> Outages {
+        self.readiness.outages().clone()
+    }
+
     /// A writer under a field manager's name.
     pub fn writer(&self, field_manager: &'static str) -> Writer {
-        Writer::new(self.client.clone(), self.leadership.clone(), field_manager)
+        Writer::new(self.leader_client(), self.leadership.clone(), field_manager)
     }
 
     /// A recorder of events for one component.
@@ -299,7 +323,7 @@ impl Manager {
         self.background.push((name, Box::pin(run)));
     }
 
-    /// Adds a controller.
+    /// Adds a controller with so many workers and the usual limits.
     pub fn controller<R: Reconciler>(
         &mut self,
         name: &'static str,
@@ -307,12 +331,24 @@ impl Manager {
         reconciler: Arc<R>,
         workers: usize,
     ) {
+        let options = ControllerOptions { workers, ..ControllerOptions::default() };
+        self.controller_with(name, queue, reconciler, options);
+    }
+
+    /// Adds a controller with limits of its own.
+    pub fn controller_with<R: Reconciler>(
+        &mut self,
+        name: &'static str,
+        queue: &Arc<Queue<ObjectKey>>,
+        reconciler: Arc<R>,
+        options: ControllerOptions,
+    ) {
         let metrics = self.metrics.controller(name, Arc::clone(queue));
         self.controllers.push(Box::pin(controller::run(
             name,
             Arc::clone(queue),
             reconciler,
-            workers,
+            options,
             self.leadership.clone(),
             metrics,
             self.stop.clone(),
@@ -364,13 +400,13 @@ impl Manager {
             controllers.shutdown().await;
         }
         self.stop.cancel();
-        let drained = tokio::time::timeout(STOP_LIMIT, async {
-            while controllers.join_next().await.is_some() {}
-            self.resign.cancel();
-            while election.join_next().await.is_some() {}
-        });
-        if drained.await.is_err() {
-            warn!(limit = ?STOP_LIMIT, "some reconciles did not end in time");
+        // Each controller ends within its own limit.
+        while controllers.join_next().await.is_some() {}
+        self.resign.cancel();
+        let resigned =
+            tokio::time::timeout(RESIGN_LIMIT, async { while election.join_next().await.is_some() {} });
+        if resigned.await.is_err() {
+            warn!(limit = ?RESIGN_LIMIT, "the Lease was not released in time; it expires by itself");
         }
         // What was written last may have been a Cluster, about which the API server asks this very process.
         if !webhooks.is_empty() {
@@ -481,8 +517,4 @@ enum Webhooks {
 async fn named(name: &'static str, run: impl Future<Output = ()>) -> &'static str {
     run.await;
     name
-}
-
-fn describe(resource: &ApiResource) -> String {
-    format!("{}.{}", resource.plural, resource.group)
 }

@@ -36,6 +36,7 @@ struct Inner {
     requests: Family<RequestLabels, Counter>,
     leading: Family<LeaseLabels, Gauge>,
     events_dropped: Counter,
+    watch_outages: Family<WatchLabels, Counter>,
     remote_health: Family<RemoteLabels, Gauge>,
     remote_checks: Family<RemoteCheckLabels, Counter>,
     remote_up: Family<RemoteLabels, Gauge>,
@@ -69,6 +70,11 @@ struct RequestLabels {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct LeaseLabels {
     name: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct WatchLabels {
+    resource: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -132,6 +138,7 @@ impl Default for Metrics {
             requests: Family::default(),
             leading: Family::default(),
             events_dropped: Counter::default(),
+            watch_outages: Family::default(),
             remote_health: Family::default(),
             remote_checks: Family::default(),
             remote_up: Family::default(),
@@ -200,6 +207,11 @@ impl Default for Metrics {
                 inner.events_dropped.clone(),
             );
             r.register(
+                "capstan_watch_outages",
+                "Times that a watch was broken for longer than a few seconds, by resource",
+                inner.watch_outages.clone(),
+            );
+            r.register(
                 "capi_cluster_cache_healthcheck",
                 "1 if the workload cluster answered when it was last asked",
                 inner.remote_health.clone(),
@@ -246,6 +258,11 @@ impl Metrics {
     /// Counts an event that was not written.
     pub fn event_dropped(&self) {
         self.inner.events_dropped.inc();
+    }
+
+    /// Counts an outage of a watch.
+    pub fn watch_broken(&self, resource: &str) {
+        self.inner.watch_outages.get_or_create(&WatchLabels { resource: resource.to_owned() }).inc();
     }
 
     /// Says whether a Cluster's workload cluster answered when it was asked.

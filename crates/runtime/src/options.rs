@@ -2,6 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use capstan_api::admission::rules;
 use clap::{ArgAction, Args};
 
 use crate::certificates::WebhookIdentity;
@@ -30,7 +31,7 @@ pub struct ManagerOptions {
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = parse_duration)]
     pub leader_elect_lease_duration: Duration,
 
-    /// How long a leader goes on without having renewed its Lease
+    /// How long a leader keeps leading without renewing its Lease
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
     pub leader_elect_renew_deadline: Duration,
 
@@ -58,7 +59,7 @@ pub struct ManagerOptions {
     #[arg(long, value_name = "ADDRESS", default_value = ":8443")]
     pub diagnostics_address: String,
 
-    /// Serve /metrics over plain HTTP to everybody who can connect
+    /// Serve /metrics over plain HTTP to every client that can connect
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true,
           default_value = "false", default_missing_value = "true")]
     pub insecure_diagnostics: bool,
@@ -109,7 +110,7 @@ impl ManagerOptions {
         }
     }
 
-    /// Whose webhooks a manager serves with certificates of its own; nothing if nobody said where they are.
+    /// The Service and Secret of webhooks that a manager serves with its own certificates; nothing if no flag names them.
     pub fn webhook_identity(&self, service: &str, client_namespace: &str) -> Option<WebhookIdentity> {
         let said = |value: &Option<String>| value.clone().filter(|value| !value.is_empty());
         let namespace = said(&self.webhook_namespace);
@@ -127,35 +128,50 @@ impl ManagerOptions {
 
     /// Checks what clap cannot see.
     pub fn validate(&self) -> Result<(), OptionsError> {
+        if !self.namespace.is_empty() && !rules::is_dns_label(&self.namespace) {
+            return Err(OptionsError(format!(
+                "--namespace {:?} is not the name of a namespace: it must be at most 63 lower case letters, digits and \
+                 '-', and begin and end with a letter or digit",
+                self.namespace
+            )));
+        }
+        if let Err(detail) = rules::label_value(&self.watch_filter) {
+            return Err(OptionsError(format!(
+                "--watch-filter {:?} is not the value of a label: it {detail}",
+                self.watch_filter
+            )));
+        }
         if self.leader_elect {
             if self.leader_elect_lease_duration <= self.leader_elect_renew_deadline {
                 return Err(OptionsError(
-                    "--leader-elect-lease-duration must be longer than --leader-elect-renew-deadline",
+                    "--leader-elect-lease-duration must be longer than --leader-elect-renew-deadline"
+                        .to_owned(),
                 ));
             }
             if self.leader_elect_renew_deadline <= self.leader_elect_retry_period {
                 return Err(OptionsError(
-                    "--leader-elect-renew-deadline must be longer than --leader-elect-retry-period",
+                    "--leader-elect-renew-deadline must be longer than --leader-elect-retry-period"
+                        .to_owned(),
                 ));
             }
             if self.leader_elect_retry_period.is_zero() {
-                return Err(OptionsError("--leader-elect-retry-period must be longer than 0"));
+                return Err(OptionsError("--leader-elect-retry-period must be longer than 0".to_owned()));
             }
         }
         if self.sync_period < Duration::from_secs(1) {
-            return Err(OptionsError("--sync-period must be at least 1s"));
+            return Err(OptionsError("--sync-period must be at least 1s".to_owned()));
         }
         if !self.kube_api_qps.is_finite() || self.kube_api_qps < 0.0 {
-            return Err(OptionsError("--kube-api-qps must be 0 or more"));
+            return Err(OptionsError("--kube-api-qps must be 0 or more".to_owned()));
         }
         Ok(())
     }
 }
 
-/// Flags that do not go together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+/// A flag that cannot be used, or flags that contradict each other.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct OptionsError(&'static str);
+pub struct OptionsError(String);
 
 /// Reads a duration as Go writes it: `300ms`, `1.5h`, `2h45m`.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
@@ -192,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn webhooks_are_served_where_somebody_said_where_they_are() {
+    fn webhooks_are_served_if_a_flag_names_them() {
         let identity = |namespace: Option<&str>, service: Option<&str>, secret: Option<&str>| {
             let options = ManagerOptions {
                 webhook_namespace: namespace.map(str::to_owned),
@@ -208,6 +224,32 @@ mod tests {
         assert_eq!(identity(Some("n"), None, None), text("n", "svc", "svc-ca"));
         assert_eq!(identity(None, Some("s"), None), text("mine", "s", "s-ca"));
         assert_eq!(identity(Some("n"), Some("s"), Some("x")), text("n", "s", "x"));
+    }
+
+    #[test]
+    fn flags_that_no_object_could_match_are_refused() {
+        for (namespace, filter, expected) in [
+            ("", "", None),
+            ("capi-system", "mine.v1_2", None),
+            ("BAD NS", "", Some("--namespace \"BAD NS\" is not the name of a namespace")),
+            ("a.b", "", Some("--namespace")),
+            ("-a", "", Some("--namespace")),
+            (&"a".repeat(64), "", Some("--namespace")),
+            ("", "a b!", Some("--watch-filter \"a b!\" is not the value of a label: it must consist of")),
+            ("", &"a".repeat(64), Some("--watch-filter")),
+            ("", "a=b", Some("--watch-filter")),
+        ] {
+            let options = ManagerOptions {
+                namespace: namespace.to_owned(),
+                watch_filter: filter.to_owned(),
+                ..ManagerOptions::embedded()
+            };
+            match (options.validate(), expected) {
+                (Ok(()), None) => {}
+                (Err(error), Some(words)) => assert!(error.to_string().starts_with(words), "{error}"),
+                (result, _) => panic!("{namespace:?}, {filter:?}: {result:?}"),
+            }
+        }
     }
 
     #[test]

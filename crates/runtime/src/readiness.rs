@@ -1,11 +1,11 @@
-//! When a process is ready: once it can answer whoever calls its webhooks.
+//! When a process is ready: once it can answer calls of its webhooks.
 //!
-//! Controllers' own watches are not waited for: one of them may need the webhooks, which nobody reaches before the
+//! Controllers' own watches are not waited for: one of them may need the webhooks, which cannot be reached before the
 //! process is ready, and one that is refused must not take the webhooks down.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::watch::WatchHandle;
+use crate::{outages::Outages, watch::WatchHandle};
 
 type NamedWatch = (String, Arc<WatchHandle>);
 
@@ -13,9 +13,10 @@ type NamedWatch = (String, Arc<WatchHandle>);
 #[derive(Clone, Debug, Default)]
 pub struct Readiness {
     watches: Arc<Mutex<Vec<NamedWatch>>>,
-    /// Watches that are told of, but not waited for.
+    /// Watches that are listed, but not waited for.
     others: Arc<Mutex<Vec<NamedWatch>>>,
     gates: Arc<Mutex<Vec<Arc<Gate>>>>,
+    outages: Outages,
 }
 
 /// Something besides watches that must be there first. Once open it stays open: what breaks later is mended while
@@ -43,21 +44,31 @@ impl Gate {
 }
 
 impl Readiness {
+    /// Readiness of a process that has these outages.
+    pub fn new(outages: Outages) -> Self {
+        Self { outages, ..Self::default() }
+    }
+
+    /// The watches that are broken now. A process stays ready meanwhile: its webhooks need no watch.
+    pub fn outages(&self) -> &Outages {
+        &self.outages
+    }
+
     /// Adds a watch that must be synced first.
     pub fn expect(&self, name: impl Into<String>) -> Arc<WatchHandle> {
-        let handle = Arc::new(WatchHandle::default());
+        let handle = Arc::new(WatchHandle::reporting_to(&self.outages));
         lock(&self.watches).push((name.into(), Arc::clone(&handle)));
         handle
     }
 
-    /// Adds a watch that is told of, but not waited for.
+    /// Adds a watch that is listed, but not waited for.
     pub fn mention(&self, name: impl Into<String>) -> Arc<WatchHandle> {
-        let handle = Arc::new(WatchHandle::default());
+        let handle = Arc::new(WatchHandle::reporting_to(&self.outages));
         lock(&self.others).push((name.into(), Arc::clone(&handle)));
         handle
     }
 
-    /// The names of what is not loaded yet although nobody waits for it.
+    /// The watches that are not waited for and not loaded yet.
     pub fn mentioned(&self) -> Vec<String> {
         not_loaded(&lock(&self.others))
     }

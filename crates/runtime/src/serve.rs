@@ -50,14 +50,14 @@ pub enum ListenError {
         /// Its value.
         value: String,
     },
-    /// The address is not to be had.
+    /// The address is taken or not local.
     #[error("cannot listen on {address} (from {flag}): {source}")]
     Bind {
         /// The flag.
         flag: &'static str,
         /// The address.
         address: String,
-        /// Why not.
+        /// The reason.
         source: std::io::Error,
     },
 }

@@ -34,7 +34,7 @@ pub enum CertificateError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: std::io::Error,
     },
     /// A file is not what it should be.
@@ -42,7 +42,7 @@ pub enum CertificateError {
     Malformed {
         /// The file.
         what: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
     /// None could be made.

@@ -1,4 +1,4 @@
-//! One watch: a kind's objects flow into a cache, and each change is told to whoever asked.
+//! One watch: a kind's objects flow into a cache, and each change is passed to a listener.
 
 use std::{
     collections::HashSet,
@@ -11,20 +11,24 @@ use std::{
 };
 
 use futures::StreamExt;
+use http::Request;
 use kube::{
     Api, Client,
+    client::Body,
     core::{ApiResource, DynamicResourceScope, Resource},
     runtime::watcher::{self, Event, watcher},
 };
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
-use tracing::{debug, warn};
+use tracing::debug;
 
 use crate::{
     ObjectKey,
     cache::{Arrival, Cache, Cached},
+    client::is_watch,
     controller::with_causes,
     observed::{Observed, ObservedMetadata, ObservedSecret},
+    outages::{Outages, Record},
 };
 
 /// Objects a page while listing: small pages keep the peak of memory low.
@@ -33,8 +37,10 @@ const PAGE: u32 = 250;
 const FIRST_RETRY: Duration = Duration::from_millis(100);
 /// The longest wait before a broken watch is tried again.
 const LONGEST_RETRY: Duration = Duration::from_secs(5);
-/// A first list that has failed this often is worth telling.
-const FAILURES_TO_TELL: u32 = 3;
+/// A first list that has failed this often is reported.
+const FAILURES_TO_REPORT: u32 = 3;
+/// A list or watch request that has no answer for so long is reported.
+const ANSWER_LIMIT: Duration = Duration::from_secs(15);
 
 /// What is watched.
 #[derive(Clone, Debug)]
@@ -78,6 +84,7 @@ pub struct WatchHandle {
     was_synced: AtomicBool,
     /// Cuts the wait after a failure short.
     retry_now: Notify,
+    record: Record,
 }
 
 impl Default for WatchHandle {
@@ -86,11 +93,17 @@ impl Default for WatchHandle {
             state: std::sync::Mutex::new(WatchState::Syncing),
             was_synced: AtomicBool::new(false),
             retry_now: Notify::new(),
+            record: Record::default(),
         }
     }
 }
 
 impl WatchHandle {
+    /// The state of a watch whose outages are reported with others.
+    pub fn reporting_to(outages: &Outages) -> Self {
+        Self { record: outages.record(), ..Self::default() }
+    }
+
     /// How far the watch is now.
     pub fn state(&self) -> WatchState {
         self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
@@ -190,6 +203,8 @@ async fn watch_as<K, T>(
         + 'static,
     T: Cached,
 {
+    let resource = describe(&target.resource);
+    let client = observed(client, Arc::clone(&handle), resource.clone());
     let api: Api<K> = match &target.namespace {
         Some(namespace) => Api::namespaced_with(client, namespace, &target.resource),
         None => Api::all_with(client, &target.resource),
@@ -265,17 +280,17 @@ async fn watch_as<K, T>(
                         enter(WatchState::Absent);
                     }
                     Trouble::Refused(reason) => {
-                        if enter(WatchState::Failing(reason.clone())) {
-                            warn!(kind = %target.resource.kind, group = %target.resource.group, %reason, "watch refused");
-                        }
+                        enter(WatchState::Failing(reason.clone()));
+                        handle.record.failed(&resource, reason, true);
                     }
                     Trouble::Expired => {
-                        debug!(kind = %target.resource.kind, "watch too old, listing anew");
+                        debug!(%resource, "the server has forgotten the watch's resourceVersion, listing again");
                     }
                     Trouble::Passing => {
-                        debug!(kind = %target.resource.kind, %error, "watch broken, trying again");
-                        // Who waits for the first list should know what holds it up.
-                        if !handle.was_synced() && failures >= FAILURES_TO_TELL {
+                        debug!(%resource, %error, "watch broken, retrying");
+                        handle.record.failed(&resource, &with_causes(&error), false);
+                        // A caller that waits for the first list should know what holds it up.
+                        if !handle.was_synced() && failures >= FAILURES_TO_REPORT {
                             enter(WatchState::Failing(with_causes(&error)));
                         }
                     }
@@ -291,6 +306,41 @@ async fn watch_as<K, T>(
                 }
             }
         }
+    }
+}
+
+/// A client that reports how the server answers watch requests. The stream of events alone does not show that a watch
+/// works again before the next object changes, nor that a request is not answered.
+fn observed(client: Client, handle: Arc<WatchHandle>, resource: String) -> Client {
+    let namespace = client.default_namespace().to_owned();
+    let resource: Arc<str> = resource.into();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let (client, handle, resource) = (client.clone(), Arc::clone(&handle), Arc::clone(&resource));
+        let starts_watch = is_watch(request.uri());
+        async move {
+            let mut response = Box::pin(client.send(request));
+            let response = if let Ok(response) = tokio::time::timeout(ANSWER_LIMIT, &mut response).await {
+                response
+            } else {
+                let reason = format!("the server has not answered for {ANSWER_LIMIT:?}");
+                handle.record.failed(&resource, &reason, true);
+                response.await
+            };
+            if starts_watch && response.as_ref().is_ok_and(|it| it.status().is_success()) {
+                handle.record.works(&resource);
+            }
+            response
+        }
+    });
+    Client::new(service, namespace)
+}
+
+/// The name of a kind's CRD, or of a built-in resource.
+pub(crate) fn describe(resource: &ApiResource) -> String {
+    if resource.group.is_empty() {
+        resource.plural.clone()
+    } else {
+        format!("{}.{}", resource.plural, resource.group)
     }
 }
 
@@ -328,10 +378,14 @@ fn retry_after(failures: u32) -> Duration {
 mod tests {
     use std::sync::Mutex;
 
-    use http::{Request, Response};
-    use kube::{client::Body, core::GroupVersionKind};
+    use http::Response;
+    use http_body_util::{BodyExt, Full, StreamBody};
+    use hyper::body::Bytes;
+    use kube::core::GroupVersionKind;
+    use tower::BoxError;
 
     use super::*;
+    use crate::metrics::Metrics;
 
     /// Answers list and watch requests by a script, and keeps the last watch open for ever.
     fn scripted(answers: &'static [(u16, &'static str)]) -> Client {
@@ -346,7 +400,12 @@ mod tests {
                 };
                 match next {
                     Some((code, body)) => {
-                        Response::builder().status(*code).body(Body::from(body.as_bytes().to_vec()))
+                        let body = if *body == OPEN {
+                            StreamBody::new(futures::stream::pending::<Result<_, BoxError>>()).boxed_unsync()
+                        } else {
+                            Full::new(Bytes::from_static(body.as_bytes())).map_err(Into::into).boxed_unsync()
+                        };
+                        Response::builder().status(*code).body(body)
                     }
                     None => std::future::pending().await,
                 }
@@ -355,6 +414,8 @@ mod tests {
         Client::new(service, "default")
     }
 
+    /// A body that never ends.
+    const OPEN: &str = "open";
     const ONE: &str = r#"{"kind":"FooList","apiVersion":"g/v1","metadata":{"resourceVersion":"5"},
         "items":[{"metadata":{"name":"a","namespace":"n","uid":"u","resourceVersion":"4"}}]}"#;
     const NONE: &str =
@@ -364,6 +425,13 @@ mod tests {
 
     /// Every state that a watch goes through, until it has nothing more to say.
     async fn states(answers: &'static [(u16, &'static str)]) -> (Vec<WatchState>, Cache<Observed>) {
+        run(answers, Arc::default()).await
+    }
+
+    async fn run(
+        answers: &'static [(u16, &'static str)],
+        handle: Arc<WatchHandle>,
+    ) -> (Vec<WatchState>, Cache<Observed>) {
         struct Listening(Arc<Mutex<Vec<WatchState>>>);
         impl Listener<Observed> for Listening {
             fn changed(&self, _change: Change<'_, Observed>) {}
@@ -381,7 +449,7 @@ mod tests {
             |object| object,
             cache.clone(),
             Listening(Arc::clone(&seen)),
-            Arc::default(),
+            handle,
         );
         // Paused time jumps ahead whenever nothing can happen but timers.
         let _ = tokio::time::timeout(Duration::from_mins(1), run).await;
@@ -422,6 +490,36 @@ mod tests {
         assert_eq!(states.len(), 2, "{states:?}");
         assert!(matches!(states[0], WatchState::Failing(_)));
         assert_eq!(states[1], WatchState::Synced);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_outage_after_the_first_list_is_reported_until_the_watch_works_again() {
+        const OH: (u16, &str) = (500, "oh");
+        const LIST: (u16, &str) = (200, ONE);
+        // Retries are 0.1 s apart, then twice as long each time, up to 5 s.
+        const SHORT: &[(u16, &str)] = &[LIST, OH, OH, OH, (200, OPEN)];
+        const LONG: &[(u16, &str)] = &[LIST, OH, OH, OH, OH, OH, OH, OH, OH, (200, OPEN)];
+        const ENDLESS: &[(u16, &str)] = &[OH; 100];
+        const REFUSED: &[(u16, &str)] =
+            &[(403, FORBIDDEN), (200, ONE), (403, FORBIDDEN), (200, ONE), (200, OPEN)];
+        for (name, answers, reported, lasting) in [
+            ("short", SHORT, 0, 0),
+            ("long", LONG, 1, 0),
+            ("endless", ENDLESS, 1, 1),
+            ("refused", REFUSED, 1, 0),
+            ("not answered", &[][..], 1, 1),
+            ("watch not answered", &[LIST][..], 1, 1),
+        ] {
+            let metrics = Metrics::default();
+            let outages = Outages::new(metrics.clone());
+            let handle = Arc::new(WatchHandle::reporting_to(&outages));
+            run(answers, Arc::clone(&handle)).await;
+            let counted = format!("capstan_watch_outages_total{{resource=\"foos.g\"}} {reported}\n");
+            let text = metrics.expose();
+            assert_eq!(text.contains(&counted), reported > 0, "{name}: {text}");
+            assert_eq!(outages.list().len(), lasting, "{name}: {:?}", outages.list());
+            assert!(outages.list().iter().all(|it| it.starts_with("foos.g, for ")), "{:?}", outages.list());
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{
     ObjectKey,
+    fence::NotLeading,
     leadership::Leadership,
     observed::{Observed, ObservedMetadata, ObservedSecret},
 };
@@ -42,18 +43,18 @@ pub enum Part {
     Status,
 }
 
-/// A write did not happen, or nobody knows whether it did.
+/// A write did not happen, or its outcome is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// Somebody else wrote meanwhile: read again and decide anew.
-    #[error("{kind} {key} was changed by somebody else meanwhile")]
+    /// The object has changed since it was read: read it again and decide again.
+    #[error("{kind} {key} was changed by another writer meanwhile")]
     Conflict {
         /// The kind.
         kind: String,
         /// The object.
         key: ObjectKey,
     },
-    /// There is an object of that name already.
+    /// An object of that name exists already.
     #[error("{kind} {key} exists already")]
     Exists {
         /// The kind.
@@ -70,7 +71,7 @@ pub enum WriteError {
         key: ObjectKey,
     },
     /// Another process leads.
-    #[error("{kind} {key} was not written because this process does not lead any more")]
+    #[error("{kind} {key} was not written: this process lost leadership, and only the leader writes")]
     NotLeading {
         /// The kind.
         kind: String,
@@ -94,7 +95,7 @@ pub enum WriteError {
         kind: String,
         /// The object.
         key: ObjectKey,
-        /// The server's words.
+        /// The server's message.
         reason: String,
         /// The server has decided: the same request would be refused again.
         lasting: bool,
@@ -102,12 +103,12 @@ pub enum WriteError {
 }
 
 impl WriteError {
-    /// Whether reading again and deciding anew is all there is to do.
+    /// Whether to read the object again and decide again.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Conflict { .. })
     }
 
-    /// The server's words, where it has decided for good.
+    /// The server's message, if the same request would be refused again.
     pub fn lasting_refusal(&self) -> Option<&str> {
         match self {
             Self::Refused { reason, lasting: true, .. } => Some(reason),
@@ -115,7 +116,7 @@ impl WriteError {
         }
     }
 
-    /// Whether it is a matter of course, and no trouble worth telling.
+    /// Whether it is expected now and then, and not worth a report.
     pub fn is_ordinary(&self) -> bool {
         matches!(
             self,
@@ -142,7 +143,7 @@ impl Writer {
 
     /// Sends a merge patch; gives back the object as it is now.
     ///
-    /// The patch should carry `metadata.resourceVersion` wherever it could overwrite somebody else's work.
+    /// The patch should carry `metadata.resourceVersion` wherever it could overwrite another writer's change.
     pub async fn patch(
         &self,
         resource: &ApiResource,
@@ -302,6 +303,7 @@ impl Writer {
         match tokio::time::timeout(WRITE_LIMIT, request).await {
             Ok(Ok(done)) => Ok(done),
             Err(_) => Err(WriteError::TooSlow { kind, key }),
+            Ok(Err(error)) if NotLeading::is_cause_of(&error) => Err(WriteError::NotLeading { kind, key }),
             Ok(Err(kube::Error::Api(status))) if status.is_already_exists() => {
                 Err(WriteError::Exists { kind, key })
             }
@@ -322,7 +324,7 @@ impl Writer {
     }
 }
 
-/// The server has no word of its own for a test that failed; what is wrong with an object it lists.
+/// The server has no reason of its own for a failed test; for an invalid object it lists what is wrong.
 fn is_failed_test(status: &kube::core::Status) -> bool {
     const WORDS: &str = "the server rejected our request due to an error in our request";
     status.code == 422 && status.message.starts_with(WORDS)

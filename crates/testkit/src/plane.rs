@@ -9,7 +9,7 @@ use capstan_api::{cluster, crd::Conversion};
 use capstan_control_plane::{Binaries, ControlPlane, Options, Sources};
 use capstan_provider_local::api as local;
 use capstan_runtime::{
-    client::{self, ClientOptions},
+    client::{self, ApiServer, ClientOptions},
     install::install_crds,
     metrics::Metrics,
 };
@@ -88,13 +88,17 @@ impl Plane {
 
     /// An admin's configuration, as managers find it.
     pub async fn config(&self) -> Config {
-        client::find_config(&self.client_options()).await.expect("config")
+        self.server().await.config
     }
 
     /// An admin's client, made as managers make theirs. A client belongs to the runtime that it was made on, so each
     /// story makes its own.
     pub async fn client(&self) -> Client {
-        client::connect(self.config().await, &self.client_options(), &Metrics::default()).expect("client")
+        client::connect(self.server().await, &self.client_options(), &Metrics::default()).expect("client")
+    }
+
+    async fn server(&self) -> ApiServer {
+        client::find_config(&self.client_options()).await.expect("config")
     }
 
     fn client_options(&self) -> ClientOptions {

@@ -241,12 +241,9 @@ pub(crate) enum Controllers {
 }
 
 impl Controllers {
-    pub(crate) fn core(self) -> bool {
-        matches!(self, Self::Core | Self::All)
-    }
-
-    pub(crate) fn local(self) -> bool {
-        matches!(self, Self::Local | Self::All)
+    /// Whether the controllers of a part are among these.
+    pub(crate) fn includes(self, part: Self) -> bool {
+        self == part || self == Self::All
     }
 }
 

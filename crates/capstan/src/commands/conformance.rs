@@ -33,6 +33,7 @@ use crate::{
         StaticArgs,
     },
     error::CommandError,
+    management::client_options,
     printer::Printer,
 };
 
@@ -57,11 +58,7 @@ async fn check_statically(args: &StaticArgs, printer: Printer) -> Result<(), Com
     let report = match &args.kubeconfig {
         None => check_files(&args.components)?,
         Some(kubeconfig) => {
-            let options = ClientOptions {
-                kubeconfig: Some(kubeconfig.clone()),
-                context: args.context.clone(),
-                ..ClientOptions::default()
-            };
+            let options = client_options(Some(kubeconfig.clone()), args.context.clone());
             check_cluster(&options, args.provider.as_deref()).await?
         }
     };
@@ -78,14 +75,10 @@ async fn check_running(args: InfraClusterArgs, printer: Printer) -> Result<(), C
         version: args.version,
         documents: sources.into_iter().map(|source| source.object).collect(),
     };
-    let options = ClientOptions {
-        kubeconfig: args.kubeconfig.clone(),
-        context: args.context.clone(),
-        ..ClientOptions::default()
-    };
+    let options = client_options(args.kubeconfig.clone(), args.context.clone());
     let unusable = |error| CommandError::new("cannot connect to the cluster", error);
-    let config = client::find_config(&options).await.map_err(unusable)?;
-    let client = client::connect(config, &options, &Metrics::default()).map_err(unusable)?;
+    let server = client::find_config(&options).await.map_err(unusable)?;
+    let client = client::connect(server, &options, &Metrics::default()).map_err(unusable)?;
     let options = dynamic::Options {
         core: match args.core {
             PlaysCore::Fake => dynamic::Core::Fake,
@@ -216,13 +209,13 @@ fn nothing(error: &NothingToCheck) -> CommandError {
 
 async fn check_cluster(options: &ClientOptions, provider: Option<&str>) -> Result<Report, CommandError> {
     let unusable = |error| CommandError::new("cannot connect to the cluster", error);
-    let config = client::find_config(options).await.map_err(unusable)?;
+    let server = client::find_config(options).await.map_err(unusable)?;
     let about = match provider {
-        Some(provider) => format!("{provider} in {}", config.cluster_url),
-        None => config.cluster_url.to_string(),
+        Some(provider) => format!("{provider} in {}", server.url()),
+        None => server.url(),
     };
-    let file = config.cluster_url.to_string();
-    let client = client::connect(config, options, &Metrics::default()).map_err(unusable)?;
+    let file = server.url();
+    let client = client::connect(server, options, &Metrics::default()).map_err(unusable)?;
     let crds = list::<CustomResourceDefinition>(&client, ListParams::default()).await?;
     let of_provider = |it: &CustomResourceDefinition| {
         provider.is_none_or(|provider| it.labels().get(label::PROVIDER).is_some_and(|it| it == provider))

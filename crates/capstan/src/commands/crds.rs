@@ -19,11 +19,11 @@ pub(crate) fn run(args: &CrdsArgs, printer: Printer) -> Result<(), CommandError>
 
 fn collect(which: Controllers, webhooks: bool) -> Vec<CustomResourceDefinition> {
     let mut crds = Vec::new();
-    if which.core() {
+    if which.includes(Controllers::Core) {
         let conversion = if webhooks { cluster::WEBHOOK_SERVICE } else { Conversion::Nobody };
         crds.push(cluster::crd(conversion));
     }
-    if which.local() {
+    if which.includes(Controllers::Local) {
         let conversion = if webhooks { local::WEBHOOK_SERVICE } else { Conversion::Nobody };
         crds.extend(local::crds(conversion));
     }

@@ -6,7 +6,39 @@ use capstan_runtime::{
 };
 use tracing::warn;
 
-use crate::{cli::ManagerArgs, error::CommandError, logging};
+use crate::{
+    cli::{Controllers, ManagerArgs},
+    error::CommandError,
+    logging,
+};
+
+/// A part of the management plane that a manager can run.
+struct Part {
+    name: Controllers,
+    lease: &'static str,
+    webhook_service: &'static str,
+    register: fn(&mut Manager, &ManagerArgs) -> Result<(), CommandError>,
+}
+
+/// All parts. A manager that runs several has the Lease and the webhook Service of the first of them: where the core
+/// provider is one, its Lease keeps upstream's core manager out.
+const PARTS: [Part; 2] = [
+    Part {
+        name: Controllers::Core,
+        lease: capstan_cluster::LEASE,
+        webhook_service: capstan_cluster::WEBHOOK_SERVICE,
+        register: |manager, args| {
+            register_core(manager, args);
+            Ok(())
+        },
+    },
+    Part {
+        name: Controllers::Local,
+        lease: capstan_provider_local::LEASE,
+        webhook_service: capstan_provider_local::WEBHOOK_SERVICE,
+        register: register_local,
+    },
+];
 
 pub(crate) async fn run(args: ManagerArgs) -> Result<(), CommandError> {
     logging::to_stderr(args.verbosity, args.logging_format);
@@ -14,32 +46,57 @@ pub(crate) async fn run(args: ManagerArgs) -> Result<(), CommandError> {
         warn!(gates, "--feature-gates has no effect: there are no feature gates here");
     }
     let stop = stop_on_signal().map_err(|error| CommandError::new("cannot listen for signals", error))?;
-    // Where the core provider is part of the process, its Lease keeps upstream's core manager out.
-    let lease = if args.which.core() { capstan_cluster::LEASE } else { capstan_provider_local::LEASE };
+    let parts = chosen(args.which);
+    let first = parts.first().ok_or_else(|| CommandError::plain("there are no controllers to run"))?;
     let wrap = |error| CommandError::new("the manager cannot run", error);
-    let mut manager = Manager::connect(args.options, lease, &host_name(), stop).await.map_err(wrap)?;
-    let core = args.which.core();
-    let service =
-        if core { capstan_cluster::WEBHOOK_SERVICE } else { capstan_provider_local::WEBHOOK_SERVICE };
+    let mut manager =
+        Manager::connect(args.options.clone(), first.lease, &host_name(), stop).await.map_err(wrap)?;
     let namespace = manager.client().default_namespace().to_owned();
-    if let Some(identity) = manager.options().webhook_identity(service, &namespace) {
+    if let Some(identity) = manager.options().webhook_identity(first.webhook_service, &namespace) {
         manager.keep_webhook_certificates(identity);
     }
-    if args.which.core() {
-        let connections = capstan_cluster::ConnectionOptions {
-            concurrency: args.clustercache_concurrency,
-            client_qps: args.clustercache_client_qps,
-            client_burst: args.clustercache_client_burst,
-            grace_period: args.remote_connection_grace_period,
-            ..capstan_cluster::ConnectionOptions::default()
-        };
-        let options = capstan_cluster::Options { concurrency: args.cluster_concurrency, connections };
-        capstan_cluster::register(&mut manager, options);
-    }
-    if args.which.local() {
-        let options = capstan_provider_local::Options { concurrency: args.localcluster_concurrency };
-        let registered = capstan_provider_local::register(&mut manager, options);
-        registered.map_err(|error| CommandError::new("the local provider cannot run", error))?;
+    for part in parts {
+        (part.register)(&mut manager, &args)?;
     }
     manager.run().await.map_err(wrap)
+}
+
+fn chosen(which: Controllers) -> Vec<&'static Part> {
+    PARTS.iter().filter(|part| which.includes(part.name)).collect()
+}
+
+fn register_core(manager: &mut Manager, args: &ManagerArgs) {
+    let connections = capstan_cluster::ConnectionOptions {
+        concurrency: args.clustercache_concurrency,
+        client_qps: args.clustercache_client_qps,
+        client_burst: args.clustercache_client_burst,
+        grace_period: args.remote_connection_grace_period,
+        ..capstan_cluster::ConnectionOptions::default()
+    };
+    let options = capstan_cluster::Options { concurrency: args.cluster_concurrency, connections };
+    capstan_cluster::register(manager, options);
+}
+
+fn register_local(manager: &mut Manager, args: &ManagerArgs) -> Result<(), CommandError> {
+    let options = capstan_provider_local::Options { concurrency: args.localcluster_concurrency };
+    let registered = capstan_provider_local::register(manager, options);
+    registered.map(drop).map_err(|error| CommandError::new("the local provider cannot run", error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_choice_has_its_parts_and_the_lease_of_the_first() {
+        for (which, parts, lease) in [
+            (Controllers::Core, &[Controllers::Core][..], "controller-leader-election-capi"),
+            (Controllers::Local, &[Controllers::Local], "controller-leader-election-capstan-local"),
+            (Controllers::All, &[Controllers::Core, Controllers::Local], "controller-leader-election-capi"),
+        ] {
+            let found = chosen(which);
+            assert_eq!(found.iter().map(|part| part.name).collect::<Vec<_>>(), parts, "{which:?}");
+            assert_eq!(found[0].lease, lease, "{which:?}");
+        }
+    }
 }

@@ -47,6 +47,14 @@ fn mistakes_on_the_command_line_exit_with_1_and_say_what_is_possible() {
         (&["manager", "cor"][..], "possible values: core, local, all"),
         (&["manager", "core", "--sync-period", "soon"], "write it like 30s, 10m or 1h30m"),
         (&["manager", "core", "--kubeconfig", "/nonexistent/config"], "/nonexistent/config"),
+        (
+            &["manager", "core", "--namespace", "BAD NS"],
+            "--namespace \"BAD NS\" is not the name of a namespace",
+        ),
+        (
+            &["manager", "core", "--watch-filter", "a b!"],
+            "--watch-filter \"a b!\" is not the value of a label",
+        ),
         (&["quickstart", "--state-dir"], "--state-dir"),
     ] {
         let run = capstan(arguments);

@@ -22,6 +22,7 @@ mod machines;
 mod management;
 mod provider;
 mod provider_matrix;
+mod proxies;
 mod refusals;
 mod rendering;
 mod repositories;

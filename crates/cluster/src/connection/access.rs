@@ -6,6 +6,7 @@
 //! nothing of this process's environment gets in. Nothing of the text itself gets into an error's words, since these
 //! end up in conditions that more people may read than the Secret.
 
+use capstan_runtime::proxy::Proxy;
 use k8s_openapi::ByteString;
 use kube::{
     Config,
@@ -25,6 +26,7 @@ pub(crate) fn read(text: &[u8]) -> Result<Config, String> {
     config.root_cert = authorities(current.cluster)?;
     config.accept_invalid_certs = current.cluster.insecure_skip_tls_verify.unwrap_or_default();
     config.disable_compression = current.cluster.disable_compression.unwrap_or_default();
+    config.proxy_url = proxy(current.cluster)?;
     config.tls_server_name = current.cluster.tls_server_name.clone().filter(|name| !name.is_empty());
     if let Some(namespace) = current.namespace {
         namespace.clone_into(&mut config.default_namespace);
@@ -87,11 +89,6 @@ fn is_set(text: Option<&str>) -> bool {
 }
 
 fn server(cluster: &Cluster) -> Result<http::Uri, String> {
-    if is_set(cluster.proxy_url.as_deref()) {
-        return Err(
-            "cluster.proxy-url is not supported: the API server must be reachable directly".to_owned()
-        );
-    }
     let server = cluster.server.as_deref().filter(|server| !server.is_empty());
     let server: http::Uri = server
         .ok_or("cluster.server is not set")?
@@ -101,6 +98,16 @@ fn server(cluster: &Cluster) -> Result<http::Uri, String> {
         (Some("https" | "http"), Some(_)) => Ok(server),
         _ => Err("cluster.server must be a URL like https://example.com:6443".to_owned()),
     }
+}
+
+/// The proxy to the API server. Only the kubeconfig names one: this process's environment has no say.
+fn proxy(cluster: &Cluster) -> Result<Option<http::Uri>, String> {
+    let Some(url) = cluster.proxy_url.as_deref().filter(|url| !url.is_empty()) else {
+        return Ok(None);
+    };
+    let invalid = |reason: &str| format!("cluster.proxy-url is not usable: {reason}");
+    Proxy::parse(url, "cluster.proxy-url").map_err(|error| invalid(&error.reason))?;
+    url.parse().map(Some).map_err(|_| invalid("it is not a URL"))
 }
 
 /// The certificates that the server's one must be signed by; nothing for those that the machine trusts.
@@ -232,9 +239,16 @@ mod tests {
                 Err("certificate-authority-data"),
             ),
             (text(&with("certificate-authority-data", json!("")), &token), Ok("https://h:6443")),
+            (text(&with("proxy-url", json!("http://u:secret@proxy")), &token), Ok("https://h:6443")),
+            (text(&with("proxy-url", json!("socks5://proxy:1080")), &token), Ok("https://h:6443")),
+            (text(&with("proxy-url", json!("")), &token), Ok("https://h:6443")),
             (
-                text(&with("proxy-url", json!("http://u:secret@proxy")), &token),
-                Err("cluster.proxy-url is not supported"),
+                text(&with("proxy-url", json!("ftp://u:secret@proxy")), &token),
+                Err("cluster.proxy-url is not usable: its scheme must be http, https or socks5"),
+            ),
+            (
+                text(&with("proxy-url", json!("proxy")), &token),
+                Err("cluster.proxy-url is not usable: it must be"),
             ),
             (text(&server, &json!({"exec": {"command": "sh"}})), Err("user.exec is refused")),
             (
@@ -378,5 +392,10 @@ mod tests {
         let broken = "users:\n- name: u\n  user:\n    token: hunter2\n  - hunter2: [\n";
         let words = read(broken.as_bytes()).unwrap_err();
         assert!(words.contains("line ") && !words.contains("hunter2"), "{words}");
+        for proxy in ["ftp://u:hunter2@p", "http://u:hunter2@", "http://u:hunt@hunter2@p"] {
+            let cluster = json!({"server": "https://h:6443", "proxy-url": proxy});
+            let words = read(kubeconfig(&cluster, &json!({})).to_string().as_bytes()).unwrap_err();
+            assert!(words.contains("cluster.proxy-url") && !words.contains("hunter2"), "{words}");
+        }
     }
 }

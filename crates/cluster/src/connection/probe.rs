@@ -2,6 +2,7 @@
 
 use std::{error::Error, io, time::Duration};
 
+use capstan_runtime::proxy::ProxyFailed;
 use http::{Request, StatusCode};
 use http_body_util::BodyExt;
 use kube::{Client, client::Body};
@@ -87,6 +88,9 @@ fn explain(error: &(dyn Error + 'static)) -> String {
 }
 
 fn known(error: &(dyn Error + 'static)) -> Option<String> {
+    if let Some(ProxyFailed { proxy, setting, reason, .. }) = error.downcast_ref::<ProxyFailed>() {
+        return Some(format!("cannot be reached through proxy {proxy} ({setting}): {reason}"));
+    }
     if let Some(error) = error.downcast_ref::<rustls::Error>() {
         return Some(explain_tls(error));
     }

@@ -70,7 +70,7 @@ const LONGEST_NAP: Duration = Duration::from_hours(1);
 enum KeeperError {
     #[error("cannot {verb} {kind} {name}: {reason}")]
     Request { verb: &'static str, kind: &'static str, name: String, reason: String },
-    #[error("others keep changing Secret {0}")]
+    #[error("Secret {0} is changed by other writers all the time")]
     Contended(String),
     #[error(transparent)]
     Certificate(#[from] CertificateError),
@@ -213,7 +213,7 @@ impl Keeper {
                         next
                     }
                     Err(error) => {
-                        warn!(%error, "the webhooks' certificates are not as they should be, trying again");
+                        warn!(%error, "cannot update the webhooks' certificates, retrying");
                         self.gate.hold(&error.to_string());
                         let again = Instant::now() + retry;
                         retry = (retry * 2).min(LONGEST_RETRY);
@@ -476,9 +476,9 @@ impl Keeper {
                         target.set(bundle);
                     }
                 }
-                Outcome::Overtaken => debug!(kind = kind.name(), name, "somebody else was faster"),
+                Outcome::Overtaken => debug!(kind = kind.name(), name, "another writer was faster"),
                 Outcome::Refused(reason) => {
-                    warn!(error = %error(reason), "this webhook is not trusted by the API server");
+                    warn!(error = %error(reason), "the API server does not trust this webhook");
                     let until = Instant::now() + LONGEST_RETRY;
                     let refusal = Refusal { target: target.clone(), bundle: bundle.to_owned(), until };
                     self.state.refused.insert(key.clone(), refusal);
@@ -680,7 +680,7 @@ async fn observe<K>(
             }
             Ok(Event::InitDone) => News::Listed(source.clone(), std::mem::take(&mut listed)),
             Err(error) => {
-                debug!(?source, %error, "watch broken, trying again");
+                debug!(?source, %error, "watch broken, retrying");
                 News::Trouble(source.clone(), with_causes(&error))
             }
         };

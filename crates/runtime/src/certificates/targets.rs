@@ -105,9 +105,9 @@ impl Target {
         (!webhooks.is_empty()).then_some(Self { resource_version, uid, rivals, injectors, webhooks })
     }
 
-    /// Who writes what we write, in words.
+    /// The field managers that write the same bundle.
     pub(super) fn rival(&self) -> String {
-        if self.rivals.is_empty() { "somebody".to_owned() } else { self.rivals.join(" and ") }
+        if self.rivals.is_empty() { "another writer".to_owned() } else { self.rivals.join(" and ") }
     }
 
     /// What an event about this object refers to.
@@ -255,7 +255,7 @@ mod tests {
         let mut target = Target::of_definition(&serde_json::from_value(crd).unwrap(), &us()).unwrap();
         assert_eq!(target.rival(), "rival");
         target.set("ours");
-        assert_eq!(target.rival(), "somebody");
+        assert_eq!(target.rival(), "another writer");
 
         let webhook = |name: &str, service: &str| json!({"name": name, "clientConfig": config("n", service, None), "sideEffects": "None", "admissionReviewVersions": ["v1"]});
         let object = json!({

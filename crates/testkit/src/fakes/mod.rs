@@ -6,17 +6,19 @@
 //!   GitHub Enterprise server, a GitLab, a registry (`oci://`) or a plain server; `GOPROXY` may be
 //!   [`FakeServer::url`], and `SSL_CERT_FILE` a file with [`FakeServer::ca_pem`].
 //!
-//! What happens to a request can be spoilt by [`FakeServer::inject`].
+//! What happens to a request can be spoilt by [`FakeServer::inject`]. A [`FakeProxy`] leads to any server.
 
 mod answer;
 mod authority;
 mod fault;
 mod github;
 mod gitlab;
+mod proxy;
 mod registry;
 mod server;
 
 pub use fault::Fault;
 pub use github::FakeRepository;
+pub use proxy::{FakeProxy, ProxyKind};
 pub use registry::{FakeArtifact, RegistryAuth, digest_of};
 pub use server::{FakeServer, Recorded};

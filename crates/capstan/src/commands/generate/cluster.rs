@@ -4,6 +4,7 @@ use capstan_api::provider::ProviderType;
 use capstan_manifest::{envsubst::Template, template, text};
 use capstan_repository::{ProviderArgument, Repository};
 use serde_json::Value;
+use tokio::sync::OnceCell;
 
 use super::{
     Asked, cluster_classes,
@@ -16,7 +17,7 @@ use crate::{
         generate::{ClusterArgs, KubeconfigArgs},
     },
     error::CommandError,
-    management::Management,
+    management::{Located, Management},
     output,
     printer::Printer,
     session::Session,
@@ -69,24 +70,34 @@ async fn target_namespace(args: &ClusterArgs, cluster: &Lazy<'_>) -> Result<Stri
     if let Some(namespace) = args.target_namespace.as_deref().filter(|it| !it.is_empty()) {
         return Ok(namespace.to_owned());
     }
-    let needed = "no kubeconfig says which namespace the cluster is for";
-    Ok(cluster.needed(needed, "name the namespace by --target-namespace").await?.namespace.clone())
+    let located = cluster.locate().await?.ok_or_else(|| {
+        CommandError::plain("no kubeconfig says which namespace the cluster is for")
+            .hint("name the namespace by --target-namespace")
+    })?;
+    Ok(located.namespace().to_owned())
 }
 
 /// A management cluster that is connected to when it is needed, and once.
 pub(super) struct Lazy<'a> {
     args: &'a KubeconfigArgs,
-    found: tokio::sync::OnceCell<Option<Management>>,
+    located: OnceCell<Option<Located>>,
+    connected: OnceCell<Option<Management>>,
 }
 
 impl<'a> Lazy<'a> {
     fn new(args: &'a KubeconfigArgs) -> Self {
-        Self { args, found: tokio::sync::OnceCell::new() }
+        Self { args, located: OnceCell::new(), connected: OnceCell::new() }
+    }
+
+    /// What the kubeconfig says of the cluster, if there is one. It need not be reachable.
+    async fn locate(&self) -> Result<Option<&Located>, CommandError> {
+        Ok(self.located.get_or_try_init(|| Located::find(self.args)).await?.as_ref())
     }
 
     /// The cluster, if there is one.
     pub(super) async fn get(&self) -> Result<Option<&Management>, CommandError> {
-        Ok(self.found.get_or_try_init(|| Management::find(self.args)).await?.as_ref())
+        let connect = async || self.locate().await?.map(Located::connect).transpose();
+        Ok(self.connected.get_or_try_init(connect).await?.as_ref())
     }
 
     async fn needed(&self, why: &str, hint: &str) -> Result<&Management, CommandError> {
