@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use capstan_api::{
     cluster::v1beta2::Cluster,
-    contract::{GroupKind, owned_by_cluster},
+    contract::{GroupKind, crd_name, owned_by_cluster},
     names::{CORE_GROUP, label},
 };
 use capstan_runtime::{
@@ -32,7 +32,7 @@ use crate::{
     class::ClassWatch,
     connection::{self, ConnectionOptions, Connections},
     conversion::converter,
-    crds::{CrdRecord, Crds},
+    crds::{CrdReader, CrdRecord, Crds},
     descendants::{DescendantWatch, search},
     foreign::Foreign,
     index::ReferenceIndex,
@@ -79,6 +79,7 @@ pub fn register(manager: &mut Manager, options: Options) {
         resource: ApiResource::erase::<Cluster>(&()),
         namespace: manager.namespace(),
         label_selector: filter.map(|value| format!("{}={value}", label::WATCH_FILTER)),
+        field_selector: None,
     };
     let (on_cluster, connected) = (Arc::clone(&waker), connections.clone());
     manager.watch(target, KnownCluster::new, &clusters, move |change: Change<'_, KnownCluster>| {
@@ -90,6 +91,7 @@ pub fn register(manager: &mut Manager, options: Options) {
         resource: ApiResource::erase::<CustomResourceDefinition>(&()),
         namespace: None,
         label_selector: None,
+        field_selector: None,
     };
     let (client, namespace) = (manager.client(), manager.namespace());
     let descendants = Arc::new(DescendantWatch::new(
@@ -99,6 +101,11 @@ pub fn register(manager: &mut Manager, options: Options) {
         Arc::clone(&waker),
     ));
     let classes = Arc::new(ClassWatch::new(client, namespace, Arc::clone(&crds), Arc::clone(&waker)));
+    let on_details = Arc::clone(&waker);
+    let reader = Arc::new(CrdReader::new(
+        manager.client(),
+        Arc::new(move |crd: &str| on_details.wake_users_of(|kind| crd_name(&kind.group, &kind.kind) == crd)),
+    ));
     let on_crd = CrdListener {
         waker: Arc::clone(&waker),
         hub: Arc::clone(&hub),
@@ -108,11 +115,14 @@ pub fn register(manager: &mut Manager, options: Options) {
     crds.watched_by(manager.watch_metadata(target, CrdRecord::new, &crds.records, on_crd));
 
     crate::admission::register(manager.admitters());
-    manager.converters().add(GroupKind::new(CORE_GROUP, "Cluster"), converter(crds.records.clone()));
-    let (used, watched) = (Arc::clone(&index), Arc::clone(&hub));
+    manager
+        .converters()
+        .add(GroupKind::new(CORE_GROUP, "Cluster"), converter(crds.records.clone(), Arc::clone(&reader)));
+    let (used, watched, read) = (Arc::clone(&index), Arc::clone(&hub), Arc::clone(&reader));
     let (family, class) = (Arc::clone(&descendants), Arc::clone(&classes));
     let drop_unused = move || {
         watched.retain(|kind| used.uses(kind));
+        read.retain(|crd| used.uses_crd(crd));
         family.drop_unused();
         class.drop_unused();
     };
@@ -124,7 +134,7 @@ pub fn register(manager: &mut Manager, options: Options) {
     let reconciler = ClusterReconciler {
         clusters,
         index,
-        resolver: Resolver { crds, hub },
+        resolver: Resolver { crds, reader, hub },
         descendants,
         classes,
         writer: manager.writer("capstan-cluster"),
@@ -261,7 +271,7 @@ impl Reconciler for ClusterReconciler {
         for guard in GUARDS {
             match self.pass(key, guard).await {
                 Err(ClusterError::Write(conflict)) if conflict.is_conflict() => {
-                    debug!(%conflict, "planning anew");
+                    debug!(%conflict, "planning again");
                     self.refresh(key).await?;
                 }
                 other => return other,

@@ -1,5 +1,7 @@
 //! `Cluster` between its API versions, as the webhook does it.
 
+use std::sync::Arc;
+
 use capstan_api::{
     cluster::conversion::{ReferenceVersions, to_v1beta1, to_v1beta2},
     contract::{crd_name, pick_version},
@@ -10,24 +12,32 @@ use capstan_runtime::{
     webhook::Converter,
 };
 
-use crate::crds::CrdRecord;
+use crate::crds::{CrdReader, CrdRecord, Details};
 
-/// Looks the version of a reference up in the CRDs' contract labels.
-struct ByContractLabels(Cache<CrdRecord>);
+/// Looks the version of a reference up in the kind's CRD, as the Cluster controller does.
+struct ByContract {
+    crds: Cache<CrdRecord>,
+    reader: Arc<CrdReader>,
+}
 
-impl ReferenceVersions for ByContractLabels {
+impl ReferenceVersions for ByContract {
     fn version(&self, group: &str, kind: &str) -> Option<String> {
         let name = crd_name(group, kind);
-        let crd = self.0.get(&ObjectKey::new("", &name))?;
-        let picked = pick_version(&name, crd.metadata().labels.as_ref()?).ok()?;
-        Some(picked.version)
+        // Only CRDs that exist are read: anybody may name others.
+        let crd = self.crds.get(&ObjectKey::new("", &name))?;
+        let picked = match self.reader.read(&name) {
+            Details::Known(details) => details.pick(),
+            // A conversion cannot wait.
+            Details::Loading | Details::Unreadable(_) => pick_version(&name, crd.metadata().labels.as_ref()?),
+        };
+        Some(picked.ok()?.version)
     }
 }
 
 /// Converts Clusters between the versions that are served.
-pub(crate) fn converter(crds: Cache<CrdRecord>) -> Converter {
-    let versions = ByContractLabels(crds);
-    std::sync::Arc::new(move |object, desired| match desired {
+pub(crate) fn converter(crds: Cache<CrdRecord>, reader: Arc<CrdReader>) -> Converter {
+    let versions = ByContract { crds, reader };
+    Arc::new(move |object, desired| match desired {
         "cluster.x-k8s.io/v1beta1" => to_v1beta1(object, &versions).map_err(|error| error.to_string()),
         "cluster.x-k8s.io/v1beta2" => to_v1beta2(object).map_err(|error| error.to_string()),
         other => Err(format!("Cluster is not known in version {other}")),

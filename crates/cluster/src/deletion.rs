@@ -12,7 +12,7 @@ use crate::{
     snapshot::Referenced,
 };
 
-/// The reason where nobody can tell what is left.
+/// The reason where it is not known what is left.
 const UNREADABLE: &str = "InternalError";
 
 /// Plans the next step, and says what the Cluster waits for.
@@ -28,7 +28,8 @@ pub(crate) fn plan(draft: &mut Draft<'_>) {
     ];
     for (referenced, waiting) in steps {
         match referenced {
-            Referenced::Nothing => {}
+            // A cluster-scoped kind has no object in the Cluster's namespace.
+            Referenced::Nothing | Referenced::ClusterScoped { .. } => {}
             // Of a kind that is not installed there is no object to wait for.
             Referenced::Unresolved { kind_missing: true, reference, .. } => {
                 let crd = crd_name(&reference.api_group, &reference.kind);

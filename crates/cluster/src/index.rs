@@ -5,7 +5,10 @@ use std::{
     sync::{PoisonError, RwLock},
 };
 
-use capstan_api::{cluster::v1beta2::ObjectReference, contract::GroupKind};
+use capstan_api::{
+    cluster::v1beta2::ObjectReference,
+    contract::{GroupKind, crd_name},
+};
 use capstan_runtime::ObjectKey;
 
 use crate::snapshot::ClusterRecord;
@@ -73,6 +76,12 @@ impl ReferenceIndex {
         let objects =
             state.kinds.iter().filter(|(kind, _)| fits(kind)).flat_map(|(_, objects)| objects.values());
         objects.flatten().cloned().collect()
+    }
+
+    /// Whether any Cluster refers to the kind of a CRD.
+    pub(crate) fn uses_crd(&self, crd: &str) -> bool {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        state.kinds.keys().any(|kind| crd_name(&kind.group, &kind.kind) == crd)
     }
 
     /// Whether any Cluster refers to a kind.

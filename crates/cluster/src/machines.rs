@@ -144,6 +144,8 @@ fn some(draft: &Draft<'_>, subject: &Subject, members: &[&Member]) -> Report {
             return Report::new(subject.target, ConditionStatus::Unknown, "InternalError")
                 .with_message(reason.as_str());
         }
+        // The control plane of another Cluster says nothing about this one.
+        Referenced::Found(_) if draft.findings.control_plane.trouble.is_some() => None,
         Referenced::Found(found) => {
             let essence = draft.findings.control_plane.essence.as_ref();
             // A control plane need not report these, so that one that does not is no unknown.
@@ -151,7 +153,7 @@ fn some(draft: &Draft<'_>, subject: &Subject, members: &[&Member]) -> Report {
             let said = reports.into_iter().find(|report| report.type_ == subject.source);
             said.map(|report| (found.reference.kind.as_str(), found.reference.name.as_str(), report))
         }
-        Referenced::Nothing | Referenced::Missing { .. } => None,
+        Referenced::Nothing | Referenced::ClusterScoped { .. } | Referenced::Missing { .. } => None,
     };
     let mut sources: Vec<_> = members.iter().map(|member| member.source(subject.source)).collect();
     sources.extend(control_plane.iter().map(|(kind, name, report)| Source {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use capstan_api::{
     cluster::v1beta2::{ApiEndpoint, ClusterStatus, Initialization, MachinesStatus},
-    contract::FieldError,
+    contract::{FieldError, has_owner},
     names::finalizer,
 };
 use capstan_runtime::{ObjectKey, events::Severity, patch::merge_diff};
@@ -213,15 +213,17 @@ impl<'a> Draft<'a> {
             }
             Referenced::Found(found) => {
                 let essence = found.object.essence();
-                self.adopt(found, |findings| &mut findings.infrastructure);
-                self.surface_failure(found, &essence);
+                if self.adopt(found, |findings| &mut findings.infrastructure) {
+                    self.surface_failure(found, &essence);
+                }
                 match InfrastructureFacts::read(found, &essence) {
                     Ok(facts) => self.take_in_infrastructure_facts(found, facts),
                     Err(violation) => self.findings.infrastructure.blame(found, &violation),
                 }
                 self.findings.infrastructure.essence = Some(essence);
             }
-            Referenced::Unresolved { .. } | Referenced::Missing { .. } => {}
+            Referenced::Unresolved { .. } | Referenced::ClusterScoped { .. } | Referenced::Missing { .. } => {
+            }
         }
     }
 
@@ -258,15 +260,19 @@ impl<'a> Draft<'a> {
             Referenced::Nothing if !self.cluster.has_topology() => {
                 return self.take_in_control_plane_machines();
             }
-            // Nobody knows how many there are.
-            Referenced::Nothing | Referenced::Missing { .. } | Referenced::Unresolved { .. } => {
+            // How many there are is not known.
+            Referenced::Nothing
+            | Referenced::Missing { .. }
+            | Referenced::ClusterScoped { .. }
+            | Referenced::Unresolved { .. } => {
                 machines::take_in(&mut self.status.control_plane, MachinesStatus::default());
                 return;
             }
         };
         let essence = found.object.essence();
-        self.adopt(found, |findings| &mut findings.control_plane);
-        self.surface_failure(found, &essence);
+        if self.adopt(found, |findings| &mut findings.control_plane) {
+            self.surface_failure(found, &essence);
+        }
         match ControlPlaneFacts::read(found, &essence) {
             Ok(facts) => self.take_in_control_plane_facts(found, facts),
             Err(violation) => self.findings.control_plane.blame(found, &violation),
@@ -277,7 +283,12 @@ impl<'a> Draft<'a> {
     fn take_in_control_plane_facts(&mut self, found: &FoundObject, facts: ControlPlaneFacts) {
         let was_initialized = self.cluster.was_initialized();
         self.findings.control_plane.done = facts.initialized || was_initialized;
-        status::count_control_plane(&mut self.status, &facts.counters);
+        if self.findings.control_plane.trouble.is_some() {
+            // These are the Machines of another Cluster.
+            machines::take_in(&mut self.status.control_plane, MachinesStatus::default());
+        } else {
+            status::count_control_plane(&mut self.status, &facts.counters);
+        }
         if is_deleting(found) || self.findings.control_plane.refused() || !self.findings.control_plane.done {
             return;
         }
@@ -318,29 +329,32 @@ impl<'a> Draft<'a> {
         }
     }
 
-    fn adopt(&mut self, found: &FoundObject, finding: fn(&mut Findings) -> &mut status::Finding) {
+    /// Plans the adoption of an object; says whether the object is the Cluster's own once the plan is carried out.
+    fn adopt(&mut self, found: &FoundObject, finding: fn(&mut Findings) -> &mut status::Finding) -> bool {
         if self.cluster.is_deleting() || is_deleting(found) {
-            return;
+            return has_owner(metadata(found), self.cluster.uid());
         }
         match ownership::adopt(self.cluster, metadata(found)) {
-            Ok(None) => {}
+            Ok(None) => true,
             Ok(Some(patch)) => {
                 let (resource, key, metadata) = (found.resource.clone(), self.key_of(found), metadata(found));
                 let before = json!({"metadata": {
                     "uid": metadata.uid, "labels": metadata.labels, "ownerReferences": metadata.owner_references,
                 }});
                 self.plan.adoptions.push(ObjectPatch { resource, key, patch, before });
+                true
             }
             Err(OwnedByAnother { cluster }) => {
                 finding(&mut self.findings).trouble = Some(format!(
                     "{} {} belongs to Cluster {cluster}: refer to an object of this Cluster's own",
                     found.reference.kind, found.reference.name
                 ));
+                false
             }
         }
     }
 
-    /// A terminal failure stays for ever, as the older contract says.
+    /// A terminal failure of the Cluster's own object stays for ever, as the older contract says.
     fn surface_failure(&mut self, found: &FoundObject, essence: &Value) {
         let Some(failure) = terminal_failure(found, essence) else {
             return;

@@ -10,7 +10,7 @@ use capstan_runtime::{ObjectKey, cache::Cached, hub::Hub, watch::WatchState};
 use kube::core::ApiResource;
 
 use crate::{
-    crds::{Crds, Lookup},
+    crds::{CrdReader, Crds, Details, Lookup},
     foreign::Foreign,
     index::group_kind,
     snapshot::{FoundObject, Referenced},
@@ -20,6 +20,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Resolver {
     pub(crate) crds: Arc<Crds>,
+    pub(crate) reader: Arc<CrdReader>,
     pub(crate) hub: Arc<Hub<Foreign>>,
 }
 
@@ -42,6 +43,9 @@ impl Resolver {
             kind_missing,
         };
         let name = crd_name(&reference.api_group, &reference.kind);
+        if reference.api_group.is_empty() {
+            return Some(unresolved(missing_group(field), true));
+        }
         let crd = match self.crds.find(&ObjectKey::new("", &name)) {
             Lookup::Found(crd) => crd,
             Lookup::Loading => return None,
@@ -54,8 +58,22 @@ impl Resolver {
                 return Some(unresolved(reason, true));
             }
         };
-        let labels = crd.metadata().labels.clone().unwrap_or_default();
-        let picked = match pick_version(&name, &labels) {
+        let details = match self.reader.read(&name) {
+            Details::Known(details) => details,
+            Details::Unreadable(reason) => return Some(unresolved(reason, false)),
+            Details::Loading => {
+                // Most labels name one version, and it is served: its objects can be loaded meanwhile.
+                let labels = crd.metadata().labels.as_ref();
+                if let Some(Ok(guess)) = labels.map(|labels| pick_version(&name, labels)) {
+                    self.hub.ensure(&group_kind(&reference), &api_resource(&reference, &name, &guess));
+                }
+                return None;
+            }
+        };
+        if details.is_cluster_scoped() {
+            return Some(Referenced::ClusterScoped { reference, crd: name });
+        }
+        let picked = match details.pick() {
             Ok(picked) => picked,
             Err(error) => return Some(unresolved(error.to_string(), false)),
         };
@@ -65,11 +83,8 @@ impl Resolver {
             WatchState::Syncing => None,
             WatchState::Absent => {
                 let reason = format!(
-                    "{} {} is not served: label {} of CustomResourceDefinition {name} names version {}, which must be one of its served versions",
-                    resource.api_version,
-                    resource.kind,
-                    picked.contract.label(),
-                    picked.version
+                    "{} {} is not served yet: CustomResourceDefinition {name} must be established",
+                    resource.api_version, resource.kind
                 );
                 Some(unresolved(reason, false))
             }
@@ -93,9 +108,12 @@ impl Resolver {
     /// The kind behind a reference, in the version that core speaks, if that is known.
     pub(crate) fn resource_of(&self, reference: &ObjectReference) -> Option<ApiResource> {
         let name = crd_name(&reference.api_group, &reference.kind);
-        let crd = self.crds.records.get(&ObjectKey::new("", &name))?;
-        let picked = pick_version(&name, crd.metadata().labels.as_ref()?).ok()?;
-        Some(api_resource(reference, &name, &picked))
+        self.crds.records.get(&ObjectKey::new("", &name))?;
+        let Details::Known(details) = self.reader.read(&name) else { return None };
+        if details.is_cluster_scoped() {
+            return None;
+        }
+        Some(api_resource(reference, &name, &details.pick().ok()?))
     }
 
     /// Takes in the answer to our own write.
@@ -103,6 +121,13 @@ impl Resolver {
         let kind = GroupKind::new(&resource.group, &resource.kind);
         self.hub.remember(&kind, resource, key, object);
     }
+}
+
+fn missing_group(field: &str) -> String {
+    format!(
+        "{field} has no apiGroup: set {field}.apiGroup to the group of its kind, such as \
+         infrastructure.cluster.x-k8s.io (in v1beta1: set {field}.apiVersion to group and version)"
+    )
 }
 
 fn api_resource(reference: &ObjectReference, crd: &str, picked: &PickedVersion) -> ApiResource {

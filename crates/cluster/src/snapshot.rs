@@ -66,7 +66,7 @@ impl ClusterRecord {
         self.metadata.uid.as_deref().unwrap_or_default()
     }
 
-    /// Whether somebody asked for its deletion.
+    /// Whether it is being deleted.
     pub fn is_deleting(&self) -> bool {
         self.metadata.deletion_timestamp.is_some()
     }
@@ -114,6 +114,13 @@ pub enum Referenced {
         /// Whether the kind is not installed at all, so that no object of it can exist.
         kind_missing: bool,
     },
+    /// The kind is cluster-scoped: it has no object in the Cluster's namespace.
+    ClusterScoped {
+        /// The reference.
+        reference: ObjectReference,
+        /// The name of the kind's CRD.
+        crd: String,
+    },
     /// There is no such object.
     Missing {
         /// The reference.
@@ -144,6 +151,7 @@ impl Referenced {
         match self {
             Self::Nothing => None,
             Self::Unresolved { reference, .. }
+            | Self::ClusterScoped { reference, .. }
             | Self::Missing { reference, .. }
             | Self::Found(FoundObject { reference, .. }) => Some(reference),
         }

@@ -3,6 +3,7 @@
 use capstan_api::{
     cluster::v1beta2::{ClusterStatus, ControlPlaneStatus, ObjectReference},
     conditions::{self, ConditionStatus, Mirror, Report, legacy},
+    contract::{ContractVersion, InfraCluster, ProviderControlPlane},
     names::annotation,
 };
 use capstan_runtime::events::Severity;
@@ -97,8 +98,8 @@ pub(crate) fn report(draft: &mut Draft<'_>, now: Timestamp) {
             warn_about(draft, subject, report);
         }
     }
-    reports.extend(infrastructure);
-    reports.extend(control_plane);
+    reports.extend(infrastructure.clone());
+    reports.extend(control_plane.clone());
     reports.push(initialized(draft));
     reports.push(connection_probe(draft, now));
     reports.extend(machines::report(draft, now));
@@ -107,7 +108,7 @@ pub(crate) fn report(draft: &mut Draft<'_>, now: Timestamp) {
     }
     let available = within_limits(available::report(draft));
     conditions::set(&mut draft.status.conditions, available, generation, now);
-    report_legacy(draft, now);
+    report_legacy(draft, &[(&INFRASTRUCTURE, infrastructure), (&CONTROL_PLANE, control_plane)], now);
     draft.status.observed_generation = generation;
 }
 
@@ -128,7 +129,8 @@ struct Subject {
     field: &'static str,
     good: &'static str,
     bad: &'static str,
-    not_yet: &'static str,
+    /// The field that says that the object is complete, by contract.
+    done_path: fn(ContractVersion) -> &'static str,
     referenced: for<'a> fn(&'a Draft<'_>) -> &'a Referenced,
     finding: for<'a> fn(&'a Draft<'_>) -> &'a Finding,
     was_done: fn(&Draft<'_>) -> bool,
@@ -142,7 +144,7 @@ const INFRASTRUCTURE: Subject = Subject {
     field: "spec.infrastructureRef",
     good: reason::READY,
     bad: reason::NOT_READY,
-    not_yet: "status.initialization.provisioned is false",
+    done_path: InfraCluster::provisioned_path,
     referenced: |draft| &draft.snapshot.infrastructure,
     finding: |draft| &draft.findings.infrastructure,
     was_done: |draft| draft.cluster.was_provisioned(),
@@ -156,7 +158,7 @@ const CONTROL_PLANE: Subject = Subject {
     field: "spec.controlPlaneRef",
     good: reason::AVAILABLE,
     bad: reason::NOT_AVAILABLE,
-    not_yet: "status.initialization.controlPlaneInitialized is false",
+    done_path: ProviderControlPlane::initialized_path,
     referenced: |draft| &draft.snapshot.control_plane,
     finding: |draft| &draft.findings.control_plane,
     was_done: |draft| draft.cluster.was_initialized(),
@@ -190,6 +192,9 @@ fn judge(draft: &Draft<'_>, subject: &Subject) -> Option<Report> {
         Referenced::Unresolved { reason: why, .. } => {
             say(ConditionStatus::Unknown, reason::INTERNAL_ERROR, why.clone())
         }
+        Referenced::ClusterScoped { reference, crd } => {
+            say(ConditionStatus::False, reason::CONTRACT_VIOLATED, cluster_scoped(reference, crd))
+        }
         Referenced::Missing { reference, .. } => {
             let kind = &reference.kind;
             match (deleting, was_done) {
@@ -220,9 +225,12 @@ fn judge(draft: &Draft<'_>, subject: &Subject) -> Option<Report> {
             let mirror = if finding.done {
                 mirror.or_else(true, subject.good, "")
             } else {
-                mirror.or_else(false, subject.bad, format!("{} {}", found.reference.kind, subject.not_yet))
+                let path = (subject.done_path)(found.contract);
+                mirror.or_else(false, subject.bad, format!("{} {path} is false", found.reference.kind))
             };
-            Some(presentable(mirror.apply(&conditions::read(essence)), subject, &found.reference))
+            let source = format!("{} {}", found.reference.kind, found.reference.name);
+            let reported = conditions::read_from(&source, essence);
+            Some(presentable(mirror.apply(&reported), subject, &found.reference))
         }
     }
 }
@@ -288,12 +296,22 @@ fn initialized(draft: &Draft<'_>) -> Report {
                 .with_message("Waiting for the first control plane machine to have status.nodeRef set"),
         },
         Referenced::Unresolved { reason: why, .. } => unknown(reason::INTERNAL_ERROR, why.clone()),
+        Referenced::ClusterScoped { reference, crd } => {
+            unknown(reason::CONTRACT_VIOLATED, cluster_scoped(reference, crd))
+        }
         Referenced::Missing { reference, .. } => {
             unknown(reason::OBJECT_DOES_NOT_EXIST, format!("{} does not exist", reference.kind))
         }
         Referenced::Found(_) => Report::new(TYPE, false, reason::NOT_INITIALIZED)
             .with_message("Control plane not yet initialized"),
     }
+}
+
+fn cluster_scoped(reference: &ObjectReference, crd: &str) -> String {
+    format!(
+        "{} is cluster-scoped: the contract requires spec.scope Namespaced in CustomResourceDefinition {crd}",
+        reference.kind
+    )
 }
 
 fn waiting_for_topology(draft: &Draft<'_>) -> &'static str {
@@ -308,11 +326,11 @@ fn within_limits(mut report: Report) -> Report {
     report
 }
 
-/// The conditions in the style of v1beta1, for those who still read them.
-fn report_legacy(draft: &mut Draft<'_>, now: Timestamp) {
+/// The conditions in the style of v1beta1, for clients that still read them. They agree with today's conditions.
+fn report_legacy(draft: &mut Draft<'_>, judged: &[(&Subject, Option<Report>)], now: Timestamp) {
     let mut reports = Vec::new();
-    for subject in [&INFRASTRUCTURE, &CONTROL_PLANE] {
-        reports.extend(judge_legacy(draft, subject));
+    for (subject, report) in judged {
+        reports.extend(judge_legacy(draft, subject, report.as_ref()));
     }
     reports.push(if initialized(draft).status == ConditionStatus::True {
         legacy::Report::holds("ControlPlaneInitialized")
@@ -336,36 +354,51 @@ fn report_legacy(draft: &mut Draft<'_>, now: Timestamp) {
     }
 }
 
-fn judge_legacy(draft: &Draft<'_>, subject: &Subject) -> Option<legacy::Report> {
+fn judge_legacy(draft: &Draft<'_>, subject: &Subject, judged: Option<&Report>) -> Option<legacy::Report> {
     let (referenced, finding) = ((subject.referenced)(draft), (subject.finding)(draft));
     let info = |reason: &str| legacy::Report::fails(subject.legacy, legacy::Severity::Info, reason, "");
-    match referenced {
+    let legacy = match referenced {
         Referenced::Nothing => {
             let provisioned = draft.status.initialization.as_ref()?.infrastructure_provisioned == Some(true);
             let is_infrastructure = subject.legacy == INFRASTRUCTURE.legacy;
-            (is_infrastructure && provisioned).then(|| legacy::Report::holds(subject.legacy))
+            (is_infrastructure && provisioned).then(|| legacy::Report::holds(subject.legacy))?
         }
-        Referenced::Unresolved { .. } => None,
-        Referenced::Missing { .. } if draft.cluster.is_deleting() => Some(info("Deleted")),
-        Referenced::Missing { .. } => Some(info(subject.legacy_waiting)),
+        Referenced::Unresolved { .. } | Referenced::ClusterScoped { .. } => repeat(subject, judged?),
+        Referenced::Missing { .. } if draft.cluster.is_deleting() => info("Deleted"),
+        Referenced::Missing { .. } => info(subject.legacy_waiting),
+        Referenced::Found(_) if finding.refused() => repeat(subject, judged?),
         Referenced::Found(found) => {
-            let essence = finding.essence.as_ref()?;
-            if let Some(mut mirrored) = legacy::mirror(&legacy::read(essence), subject.legacy) {
-                let cut = |text: &str, longest: usize| text.chars().take(longest).collect::<String>();
-                subject.legacy.clone_into(&mut mirrored.type_);
-                mirrored.severity = cut(&mirrored.severity, 32);
-                mirrored.reason = cut(&mirrored.reason, 256);
-                mirrored.message = cut(&mirrored.message, 10240);
-                return Some(mirrored);
+            let mirrored = legacy::mirror(&legacy::read(finding.essence.as_ref()?), subject.legacy);
+            match (mirrored, judged) {
+                (Some(mirrored), _) => mirrored,
+                (None, Some(report)) if report.reason == conditions::reason::INVALID_CONDITION_REPORTED => {
+                    repeat(subject, report)
+                }
+                (None, _) if is_deleting(found) => info("Deleting"),
+                (None, _) if finding.done => legacy::Report::holds(subject.legacy),
+                (None, _) => info(subject.legacy_waiting),
             }
-            Some(if is_deleting(found) {
-                info("Deleting")
-            } else if finding.done {
-                legacy::Report::holds(subject.legacy)
-            } else {
-                info(subject.legacy_waiting)
-            })
         }
+    };
+    let cut = |text: &str, longest: usize| text.chars().take(longest).collect::<String>();
+    Some(legacy::Report {
+        type_: subject.legacy.to_owned(),
+        severity: cut(&legacy.severity, 32),
+        reason: cut(&legacy.reason, 256),
+        message: cut(&legacy.message, 10240),
+        ..legacy
+    })
+}
+
+/// Today's condition in the style of v1beta1. What is False here needs a person.
+fn repeat(subject: &Subject, report: &Report) -> legacy::Report {
+    let (reason, message) = (report.reason.as_str(), report.message.as_str());
+    match report.status {
+        ConditionStatus::True => legacy::Report::holds(subject.legacy),
+        ConditionStatus::False => {
+            legacy::Report::fails(subject.legacy, legacy::Severity::Error, reason, message)
+        }
+        ConditionStatus::Unknown => legacy::Report::unknown(subject.legacy, reason, message),
     }
 }
 

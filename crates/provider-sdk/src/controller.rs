@@ -96,6 +96,7 @@ pub fn register<P: Provider>(
         resource: resource.clone(),
         namespace: manager.namespace(),
         label_selector: filter.map(|value| format!("{}={value}", label::WATCH_FILTER)),
+        field_selector: None,
     };
     let finalizer = finalizer(&resource.kind, &resource.group);
     let unrecorded = Arc::new(Unrecorded::new(finalizer.clone()));
@@ -110,6 +111,7 @@ pub fn register<P: Provider>(
         resource: ApiResource::erase::<Cluster>(&()),
         namespace: manager.namespace(),
         label_selector: None,
+        field_selector: None,
     };
     let owners_watch = manager.watch(target, record::owner, &owners, OwnerListener(waker));
     let period = manager.options().sync_period;

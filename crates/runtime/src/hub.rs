@@ -128,6 +128,7 @@ impl<T: Cached> Hub<T> {
             resource: resource.clone(),
             namespace: self.namespace.clone(),
             label_selector: None,
+            field_selector: None,
         };
         let listener = ForKind { kind: kind.clone(), listener: Arc::clone(&self.listener) };
         let task = tokio::spawn(watch(

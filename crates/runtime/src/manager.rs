@@ -310,6 +310,7 @@ impl Manager {
             resource: ApiResource::erase::<Secret>(&()),
             namespace: self.namespace(),
             label_selector: Some(label_selector.to_owned()),
+            field_selector: None,
         };
         let handle = self.readiness.mention(describe(&target.resource));
         let (client, cache) = (self.client.clone(), cache.clone());

@@ -51,6 +51,8 @@ pub struct WatchTarget {
     pub namespace: Option<String>,
     /// Only objects with these labels, or all.
     pub label_selector: Option<String>,
+    /// Only objects with these fields, or all.
+    pub field_selector: Option<String>,
 }
 
 /// A change to one object. `before` and `now` are never both absent.
@@ -211,6 +213,7 @@ async fn watch_as<K, T>(
     };
     let mut config = watcher::Config::default().page_size(PAGE);
     config.label_selector.clone_from(&target.label_selector);
+    config.field_selector.clone_from(&target.field_selector);
     let mut events = Box::pin(watcher(api.clone(), config.clone()));
     let mut listed = HashSet::new();
     let mut failures = 0_u32;
@@ -442,7 +445,7 @@ mod tests {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let cache = Cache::default();
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("g", "v1", "Foo"));
-        let target = WatchTarget { resource, namespace: None, label_selector: None };
+        let target = WatchTarget { resource, namespace: None, label_selector: None, field_selector: None };
         let run = watch(
             scripted(answers),
             target,
@@ -539,7 +542,7 @@ mod tests {
             "\n"
         );
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Secret"));
-        let target = WatchTarget { resource, namespace: None, label_selector: None };
+        let target = WatchTarget { resource, namespace: None, label_selector: None, field_selector: None };
         let seen = Arc::new(Mutex::new(Vec::new()));
         let (cache, told) = (Cache::default(), Arc::clone(&seen));
         let project = |secret: ObservedSecret| (secret.data["k"].0 == b"x").then_some(Kept(secret));

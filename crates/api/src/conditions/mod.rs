@@ -17,7 +17,7 @@ pub use aggregate::{Aggregate, Source};
 pub use merge::{MergeError, Polarity, Priority, Reasons};
 pub use mirror::Mirror;
 pub use order::compare;
-pub use read::{ReadError, read};
+pub use read::{ReadError, read, read_from};
 pub use report::{ConditionRef, Report};
 pub use set::{get, is_false, is_true, is_unknown, remove, set};
 pub use summary::{Input, Summary};

@@ -10,38 +10,58 @@ use super::{ConditionStatus, Report, reason};
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ReadError {
     /// A field that every condition has is not there.
-    #[error("{kind} does not set {path}, which every condition must have")]
+    #[error("{object} does not set {path}, which every condition must have")]
     Missing {
-        /// The kind of the object.
-        kind: String,
+        /// The object: its kind, and its name where that is known.
+        object: String,
         /// Where in the object, e.g. `status.conditions[1].status`.
         path: String,
     },
     /// The status is none of the three words.
-    #[error("{kind} sets {path} to {found:?}, but it must be one of True, False, Unknown")]
+    #[error("{object} sets {path} to {found:?}, but it must be one of True, False, Unknown")]
     OddStatus {
-        /// The kind of the object.
-        kind: String,
+        /// The object: its kind, and its name where that is known.
+        object: String,
         /// Where in the object.
         path: String,
         /// What is there.
         found: String,
     },
+    /// The conditions are not a list.
+    #[error("{object} sets {path} to {found}, but it must be a list of conditions")]
+    NotAList {
+        /// The object: its kind, and its name where that is known.
+        object: String,
+        /// Where in the object, e.g. `status.conditions`.
+        path: String,
+        /// What is there, as JSON.
+        found: String,
+    },
+    /// An entry of the list is not a condition at all.
+    #[error("{object} sets {path} to {found}, but it must be an object with type and status")]
+    NotACondition {
+        /// The object: its kind, and its name where that is known.
+        object: String,
+        /// Where in the object, e.g. `status.conditions[1]`.
+        path: String,
+        /// What is there, as JSON.
+        found: String,
+    },
     /// A field has a value of another JSON type.
-    #[error("{kind} sets {path} to {found}, but it must be a string")]
+    #[error("{object} sets {path} to {found}, but it must be a string")]
     NotAString {
-        /// The kind of the object.
-        kind: String,
+        /// The object: its kind, and its name where that is known.
+        object: String,
         /// Where in the object.
         path: String,
         /// What is there, as JSON.
         found: String,
     },
     /// A time cannot be read.
-    #[error("{kind} sets {path} to {found:?}, but it must be a time like 2006-01-02T15:04:05Z")]
+    #[error("{object} sets {path} to {found:?}, but it must be a time like 2006-01-02T15:04:05Z")]
     OddTime {
-        /// The kind of the object.
-        kind: String,
+        /// The object: its kind, and its name where that is known.
+        object: String,
         /// Where in the object.
         path: String,
         /// What is there.
@@ -49,32 +69,60 @@ pub enum ReadError {
     },
 }
 
-/// The conditions in `status.v1beta2.conditions` if that list exists, else in `status.conditions`.
+/// The conditions in `status.v1beta2.conditions` if that is set, else in `status.conditions`.
 ///
-/// One malformed condition spoils the list, because nobody can tell what else is wrong with it.
+/// One malformed condition spoils the list: what else is wrong with it is not known. The error names the object by
+/// the `kind` and `metadata.name` that it has itself.
 /// A condition without reason gets [`reason::NO_REASON_REPORTED`].
 pub fn read(object: &Value) -> Result<Vec<Report>, ReadError> {
+    let text = |pointer| object.pointer(pointer).and_then(Value::as_str);
+    let source = match (text("/kind"), text("/metadata/name")) {
+        (None, _) => "The object".to_owned(),
+        (Some(kind), None) => kind.to_owned(),
+        (Some(kind), Some(name)) => format!("{kind} {name}"),
+    };
+    read_from(&source, object)
+}
+
+/// The same for an object that does not say itself what it is: errors call it `source`.
+pub fn read_from(source: &str, object: &Value) -> Result<Vec<Report>, ReadError> {
     for (pointer, path) in [
         ("/status/v1beta2/conditions", "status.v1beta2.conditions"),
         ("/status/conditions", "status.conditions"),
     ] {
-        if let Some(list) = object.pointer(pointer).and_then(Value::as_array) {
-            let kind = object.get("kind").and_then(Value::as_str).unwrap_or("The object");
-            return list
-                .iter()
-                .enumerate()
-                .filter_map(|(index, entry)| {
-                    let (fields, path) = (entry.as_object()?, format!("{path}[{index}]"));
-                    Some(Entry { kind, path, fields }.report())
-                })
-                .collect();
-        }
+        let list = match object.pointer(pointer) {
+            None | Some(Value::Null) => continue,
+            Some(Value::Array(list)) => list,
+            Some(found) => {
+                let (object, path, found) = (source.to_owned(), path.to_owned(), brief(found));
+                return Err(ReadError::NotAList { object, path, found });
+            }
+        };
+        let entry = |(index, entry): (usize, &Value)| {
+            let path = format!("{path}[{index}]");
+            match entry.as_object() {
+                Some(fields) => Entry { object: source, path, fields }.report(),
+                None => {
+                    Err(ReadError::NotACondition { object: source.to_owned(), path, found: brief(entry) })
+                }
+            }
+        };
+        return list.iter().enumerate().map(entry).collect();
     }
     Ok(Vec::new())
 }
 
+/// A value as a message shows it.
+fn brief(value: &Value) -> String {
+    match value {
+        Value::Object(_) => "an object".to_owned(),
+        Value::Array(_) => "a list".to_owned(),
+        scalar => scalar.to_string().chars().take(64).collect(),
+    }
+}
+
 struct Entry<'a> {
-    kind: &'a str,
+    object: &'a str,
     path: String,
     fields: &'a Map<String, Value>,
 }
@@ -88,7 +136,7 @@ impl Entry<'_> {
             "Unknown" => ConditionStatus::Unknown,
             found => {
                 return Err(ReadError::OddStatus {
-                    kind: self.kind.to_owned(),
+                    object: self.object.to_owned(),
                     path: self.path_of("status"),
                     found: found.to_owned(),
                 });
@@ -97,7 +145,7 @@ impl Entry<'_> {
         let since = match self.text("lastTransitionTime")? {
             "" => None,
             found => parse_time(found).map_err(|()| ReadError::OddTime {
-                kind: self.kind.to_owned(),
+                object: self.object.to_owned(),
                 path: self.path_of("lastTransitionTime"),
                 found: found.to_owned(),
             })?,
@@ -113,7 +161,7 @@ impl Entry<'_> {
 
     fn required(&self, field: &str) -> Result<&str, ReadError> {
         match self.text(field)? {
-            "" => Err(ReadError::Missing { kind: self.kind.to_owned(), path: self.path_of(field) }),
+            "" => Err(ReadError::Missing { object: self.object.to_owned(), path: self.path_of(field) }),
             text => Ok(text),
         }
     }
@@ -124,7 +172,7 @@ impl Entry<'_> {
             None | Some(Value::Null) => Ok(""),
             Some(Value::String(text)) => Ok(text),
             Some(found) => Err(ReadError::NotAString {
-                kind: self.kind.to_owned(),
+                object: self.object.to_owned(),
                 path: self.path_of(field),
                 found: found.to_string(),
             }),
@@ -159,7 +207,7 @@ mod tests {
             (json!({"conditions": old, "v1beta2": {"conditions": null}}), vec!["Old"]),
             (json!({"conditions": old, "v1beta2": {}}), vec!["Old"]),
             (json!({"conditions": old, "deprecated": {"v1beta1": {"conditions": new}}}), vec!["Old"]),
-            (json!({"conditions": "nonsense"}), vec![]),
+            (json!({"conditions": null}), vec![]),
             (json!({}), vec![]),
             (json!(null), vec![]),
         ] {
@@ -193,7 +241,7 @@ mod tests {
                 Report::new("Ready", true, "R"),
             ),
         ] {
-            let found = read(&json!({"status": {"conditions": ["nonsense", condition]}}));
+            let found = read(&json!({"status": {"conditions": [condition]}}));
             assert_eq!(found, Ok(vec![expected]), "{condition}");
         }
     }
@@ -234,6 +282,30 @@ mod tests {
             let good = json!({"type": "Good", "status": "True"});
             let object = json!({"kind": "Foo", "status": {"conditions": [good, condition]}});
             assert_eq!(read(&object).unwrap_err().to_string(), expected);
+        }
+        for (conditions, expected) in [
+            (
+                json!("nonsense"),
+                "Foo ic sets status.conditions to \"nonsense\", but it must be a list of conditions",
+            ),
+            (
+                json!({"a": 1}),
+                "Foo ic sets status.conditions to an object, but it must be a list of conditions",
+            ),
+            (
+                json!([7]),
+                "Foo ic sets status.conditions[0] to 7, but it must be an object with type and status",
+            ),
+            (
+                json!([{"type": "Ready"}]),
+                "Foo ic does not set status.conditions[0].status, which every condition must have",
+            ),
+        ] {
+            let (metadata, status) = (json!({"name": "ic"}), json!({ "conditions": conditions }));
+            let object = json!({"kind": "Foo", "metadata": metadata, "status": status});
+            assert_eq!(read(&object).unwrap_err().to_string(), expected);
+            let essence = json!({ "status": status });
+            assert_eq!(read_from("Foo ic", &essence).unwrap_err().to_string(), expected);
         }
         let object = json!({"status": {"v1beta2": {"conditions": [{}]}}});
         assert_eq!(

@@ -48,37 +48,91 @@ pub struct PickedVersion {
     pub version: String,
 }
 
-/// The CRD does not say that it implements any contract that core understands.
+/// Why there is no version of a kind in which core could speak with its provider.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "CustomResourceDefinition {crd} has no label {} or {}: its provider must set one to the API versions that implement the contract",
-    ContractVersion::V1Beta2.label(),
-    ContractVersion::V1Beta1.label()
-)]
-pub struct NoCompatibleContract {
-    /// The CRD's name.
-    pub crd: String,
+pub enum NoCompatibleContract {
+    /// The CRD does not say that it implements any contract that core understands.
+    #[error(
+        "CustomResourceDefinition {crd} has no label {} or {}: its provider must set one to the API versions that implement the contract",
+        ContractVersion::V1Beta2.label(),
+        ContractVersion::V1Beta1.label()
+    )]
+    Unlabelled {
+        /// The CRD's name.
+        crd: String,
+    },
+    /// The CRD's labels name versions, and none of them is served.
+    #[error(
+        "CustomResourceDefinition {crd} serves none of the versions that its contract labels name ({named}); it serves {served}: its provider must serve one of them, or correct the label"
+    )]
+    Unserved {
+        /// The CRD's name.
+        crd: String,
+        /// The labels with their values.
+        named: String,
+        /// The versions that it serves.
+        served: String,
+    },
 }
 
-/// Picks the newest contract that a CRD's labels name, and its greatest version by Kubernetes' ordering.
+/// The versions that a CRD's label names for a contract, in the label's order.
+pub fn labelled_versions(
+    labels: &BTreeMap<String, String>,
+    contract: ContractVersion,
+) -> impl Iterator<Item = &str> {
+    let versions = labels.get(&contract.label()).map(String::as_str).unwrap_or_default();
+    versions.split('_').filter(|version| !version.is_empty())
+}
+
+/// Picks the version of a kind in which core speaks with its provider: of the newest contract that has one, the
+/// greatest version by Kubernetes' ordering that the contract's label names and that the CRD serves.
 ///
-/// The written contract speaks of the *last* version in the list; upstream takes the greatest, and so do we.
+/// The written contract speaks of the *last available* version in the list; upstream takes the greatest.
+pub fn pick_served_version<S: AsRef<str>>(
+    crd: &str,
+    labels: &BTreeMap<String, String>,
+    served: &[S],
+) -> Result<PickedVersion, NoCompatibleContract> {
+    let is_served = |version: &str| served.iter().any(|it| it.as_ref() == version);
+    pick(labels, is_served).ok_or_else(|| {
+        // A label without versions names nothing.
+        pick_version(crd, labels).map_or_else(
+            |unlabelled| unlabelled,
+            |_| NoCompatibleContract::Unserved {
+                crd: crd.to_owned(),
+                named: describe_labels(labels),
+                served: if served.is_empty() {
+                    "no version".to_owned()
+                } else {
+                    served.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(", ")
+                },
+            },
+        )
+    })
+}
+
+/// Picks a version by a CRD's labels alone, for callers that do not know which versions are served.
 pub fn pick_version(
     crd: &str,
     labels: &BTreeMap<String, String>,
 ) -> Result<PickedVersion, NoCompatibleContract> {
-    ContractVersion::PREFERENCE
-        .into_iter()
-        .find_map(|contract| {
-            let versions = labels.get(&contract.label())?;
-            let version = versions
-                .split('_')
-                .filter(|version| !version.is_empty())
-                .max_by(|a, b| compare_versions(a, b))?
-                .to_owned();
-            Some(PickedVersion { contract, version })
-        })
-        .ok_or_else(|| NoCompatibleContract { crd: crd.to_owned() })
+    pick(labels, |_| true).ok_or_else(|| NoCompatibleContract::Unlabelled { crd: crd.to_owned() })
+}
+
+fn pick(labels: &BTreeMap<String, String>, fits: impl Fn(&str) -> bool) -> Option<PickedVersion> {
+    ContractVersion::PREFERENCE.into_iter().find_map(|contract| {
+        let fitting = labelled_versions(labels, contract).filter(|version| fits(version));
+        let version = fitting.max_by(|a, b| compare_versions(a, b))?.to_owned();
+        Some(PickedVersion { contract, version })
+    })
+}
+
+fn describe_labels(labels: &BTreeMap<String, String>) -> String {
+    let named = ContractVersion::PREFERENCE.into_iter().filter_map(|contract| {
+        let (label, value) = labels.get_key_value(&contract.label())?;
+        Some(format!("{label}: {value}"))
+    });
+    named.collect::<Vec<_>>().join(", ")
 }
 
 /// Kubernetes' ordering of API versions: `v2 > v1 > v1beta2 > v1beta1 > v1alpha1 > anything else`.
@@ -118,6 +172,47 @@ mod tests {
             let expected =
                 expected.map(|(contract, version)| PickedVersion { contract, version: version.to_owned() });
             assert_eq!(picked, expected, "{given:?}");
+        }
+    }
+
+    #[test]
+    fn only_versions_that_are_served_are_picked() {
+        use ContractVersion::{V1Beta1, V1Beta2};
+        let (new, old) = ("cluster.x-k8s.io/v1beta2", "cluster.x-k8s.io/v1beta1");
+        for (given, served, expected) in [
+            (&[(new, "v1beta1_v1beta2")][..], &["v1beta1", "v1beta2"][..], Ok((V1Beta2, "v1beta2"))),
+            (&[(new, "v1beta1_v1beta2_v1beta9")], &["v1beta1", "v1beta2"], Ok((V1Beta2, "v1beta2"))),
+            (&[(new, "v1beta9_v1beta1")], &["v1beta1", "v1beta2"], Ok((V1Beta2, "v1beta1"))),
+            (&[(new, "v1beta9"), (old, "v1beta1")], &["v1beta1"], Ok((V1Beta1, "v1beta1"))),
+            (
+                &[(new, "v1beta9"), (old, "v1beta8")],
+                &["v1beta1", "v1beta2"],
+                Err(
+                    "CustomResourceDefinition foos.g.io serves none of the versions that its contract labels name \
+                     (cluster.x-k8s.io/v1beta2: v1beta9, cluster.x-k8s.io/v1beta1: v1beta8); it serves v1beta1, v1beta2: \
+                     its provider must serve one of them, or correct the label",
+                ),
+            ),
+            (
+                &[(new, "v1")],
+                &[],
+                Err(
+                    "CustomResourceDefinition foos.g.io serves none of the versions that its contract labels name \
+                     (cluster.x-k8s.io/v1beta2: v1); it serves no version: its provider must serve one of them, or \
+                     correct the label",
+                ),
+            ),
+            (
+                &[(new, "_")],
+                &["v1"],
+                Err("CustomResourceDefinition foos.g.io has no label cluster.x-k8s.io/v1beta2 or \
+                     cluster.x-k8s.io/v1beta1: its provider must set one to the API versions that implement the contract"),
+            ),
+        ] {
+            let picked = pick_served_version("foos.g.io", &labels(given), served);
+            let picked = picked.map(|it| (it.contract, it.version)).map_err(|error| error.to_string());
+            let expected = expected.map(|(contract, version)| (contract, version.to_owned()));
+            assert_eq!(picked, expected.map_err(str::to_owned), "{given:?} {served:?}");
         }
     }
 

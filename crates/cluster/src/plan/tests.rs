@@ -135,6 +135,14 @@ impl World {
         &self.cluster.status
     }
 
+    /// Status, severity, reason and message of a condition in the style of v1beta1.
+    fn legacy_condition(&self, type_: &str) -> (&str, &str, &str, &str) {
+        let legacy = self.status().deprecated.as_ref().and_then(|it| it.v1beta1.as_ref()).unwrap();
+        let found =
+            conditions::legacy::get(&legacy.conditions, type_).unwrap_or_else(|| panic!("no {type_}"));
+        (found.status.as_str(), &found.severity, &found.reason, &found.message)
+    }
+
     /// Status, reason and message of a condition.
     fn condition(&self, type_: &str) -> (&str, &str, &str) {
         let found = conditions::get(&self.status().conditions, type_).unwrap_or_else(|| panic!("no {type_}"));
@@ -360,6 +368,215 @@ fn terminal_failures_are_final_in_the_older_contract_only() {
     merge(&mut both, &provisioned(json!({})));
     let world = World::new(infrastructure(endpoint(), both)).settle();
     assert_eq!(world.status().phase.as_deref(), Some("Provisioned"));
+}
+
+/// A control plane object beside the infrastructure.
+fn with_control_plane(mut world: World, metadata: Value, status: Value) -> World {
+    let mut object =
+        json!({"metadata": {"name": "cp", "uid": "uid-cp", "resourceVersion": "5"}, "status": status});
+    merge(&mut object["metadata"], &metadata);
+    world.cluster.spec.control_plane_ref =
+        Some(ObjectReference { api_group: "g.io".into(), kind: "FooControlPlane".into(), name: "cp".into() });
+    world.control_plane = Some(serde_json::from_value(object).unwrap());
+    world
+}
+
+fn owned_by(name: &str, uid: &str) -> Value {
+    json!({"ownerReferences": [
+        {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "name": name, "uid": uid},
+    ]})
+}
+
+#[test]
+fn only_the_clusters_own_objects_make_it_fail() {
+    let failing = json!({"failureReason": "X", "failureMessage": "boom"});
+    let deleting = |mut metadata: Value| {
+        merge(&mut metadata, &json!({"deletionTimestamp": "2026-01-01T00:00:00Z"}));
+        metadata
+    };
+    for (what, metadata, fails) in [
+        ("about to be adopted", json!({}), true),
+        ("owned by this Cluster", owned_by("c", "uid-c"), true),
+        ("owned by an earlier Cluster of the same name", owned_by("c", "uid-before"), true),
+        ("owned by another Cluster", owned_by("other", "uid-other"), false),
+        ("deleted and owned by this Cluster", deleting(owned_by("c", "uid-c")), true),
+        ("deleted and never adopted", deleting(json!({})), false),
+        ("deleted and owned by another Cluster", deleting(owned_by("other", "uid-other")), false),
+    ] {
+        let mut object = infrastructure(json!({}), failing.clone()).unwrap();
+        merge(&mut object["metadata"], &metadata);
+        let mut world = World::new(Some(object));
+        world.contract = ContractVersion::V1Beta1;
+        let expected = if fails { "Failed" } else { "Provisioning" };
+        assert_eq!(world.settle().status().phase.as_deref(), Some(expected), "infrastructure {what}");
+
+        let world = World::new(infrastructure(json!({}), json!({})));
+        let mut world = with_control_plane(world, metadata, failing.clone());
+        world.contract = ContractVersion::V1Beta1;
+        assert_eq!(world.settle().status().phase.as_deref(), Some(expected), "control plane {what}");
+    }
+}
+
+#[test]
+fn nothing_is_counted_of_another_clusters_control_plane() {
+    let status = json!({"replicas": 3, "readyReplicas": 3, "initialization": {"controlPlaneInitialized": true},
+        "conditions": [{"type": "ScalingUp", "status": "True", "reason": "R"}]});
+    let world = World::new(infrastructure(endpoint(), provisioned(json!({}))));
+    let world = with_control_plane(world, owned_by("other", "uid-other"), status).settle();
+    assert_eq!(world.status().control_plane, None);
+    assert_eq!(world.condition("ScalingUp").0, "False");
+    assert_eq!(world.condition("ControlPlaneInitialized").0, "False");
+}
+
+#[test]
+fn the_conditions_of_v1beta1_agree() {
+    let ready = json!({"conditions": [{"type": "Ready", "status": "True"}]});
+    let half = json!({"controlPlaneEndpoint": {"host": "h"}});
+    let other = owned_by("other", "uid-other");
+    let says_other = "belongs to Cluster other: refer to an object of this Cluster's own";
+    for (what, spec, metadata, status, expected) in [
+        (
+            "provisioned",
+            endpoint(),
+            json!({}),
+            provisioned(ready.clone()),
+            ("True", "", "", String::new()),
+        ),
+        (
+            "breaks the contract",
+            half,
+            json!({}),
+            provisioned(ready.clone()),
+            (
+                "False",
+                "Error",
+                "ContractViolated",
+                "FooCluster ic: spec.controlPlaneEndpoint.port must be set as well once the infrastructure is provisioned"
+                    .to_owned(),
+            ),
+        ),
+        (
+            "another Cluster's",
+            endpoint(),
+            other.clone(),
+            provisioned(ready.clone()),
+            ("False", "Error", "OwnedByAnotherCluster", format!("FooCluster ic {says_other}")),
+        ),
+        (
+            "not a condition",
+            endpoint(),
+            json!({}),
+            provisioned(json!({"conditions": [{"type": "Ready", "status": 7}]})),
+            (
+                "Unknown",
+                "",
+                "InvalidConditionReported",
+                "FooCluster ic sets status.conditions[0].status to 7, but it must be a string".to_owned(),
+            ),
+        ),
+    ] {
+        let mut object = infrastructure(spec, status).unwrap();
+        merge(&mut object["metadata"], &metadata);
+        let world = World::new(Some(object)).settle();
+        let (status, severity, reason, message) = world.legacy_condition("InfrastructureReady");
+        assert_eq!((status, severity, reason, message.to_owned()), expected, "{what}");
+        assert_eq!(world.legacy_condition("Ready").0, status, "{what}");
+        assert_eq!(world.condition("InfrastructureReady").0, status, "{what}");
+    }
+
+    let world = World::new(infrastructure(endpoint(), provisioned(json!({}))));
+    let done =
+        json!({"initialization": {"controlPlaneInitialized": true}, "conditions": ready["conditions"]});
+    let world = with_control_plane(world, other, done).settle();
+    let (status, severity, reason, message) = world.legacy_condition("ControlPlaneReady");
+    assert_eq!((status, severity, reason), ("False", "Error", "OwnedByAnotherCluster"));
+    assert_eq!(message, format!("FooControlPlane cp {says_other}"));
+    assert_eq!(world.legacy_condition("ControlPlaneInitialized").0, "False");
+
+    let world = World::new(infrastructure(endpoint(), provisioned(json!({}))));
+    let odd =
+        json!({"initialization": {"controlPlaneInitialized": "yes"}, "conditions": ready["conditions"]});
+    let world = with_control_plane(world, json!({}), odd).settle();
+    let (status, severity, reason, _) = world.legacy_condition("ControlPlaneReady");
+    assert_eq!((status, severity, reason), ("False", "Error", "ContractViolated"));
+}
+
+#[test]
+fn a_kind_that_cannot_be_resolved_any_more_is_not_ready_in_v1beta1_either() {
+    let mut world = World::new(infrastructure(endpoint(), provisioned(json!({})))).settle();
+    assert_eq!(world.legacy_condition("InfrastructureReady").0, "True");
+    let mut snapshot = world.snapshot();
+    snapshot.infrastructure = Referenced::Unresolved {
+        reference: world.cluster.spec.infrastructure_ref.clone().unwrap(),
+        reason: "install the provider".into(),
+        kind_missing: true,
+    };
+    world.apply(&plan(&snapshot, now()));
+    let expected = ("Unknown", "", "InternalError", "install the provider");
+    assert_eq!(world.legacy_condition("InfrastructureReady"), expected);
+}
+
+#[test]
+fn what_is_not_ready_is_named_by_the_contract_in_force() {
+    for (contract, infrastructure_path, control_plane_path) in [
+        (ContractVersion::V1Beta1, "status.ready", "status.initialized"),
+        (
+            ContractVersion::V1Beta2,
+            "status.initialization.provisioned",
+            "status.initialization.controlPlaneInitialized",
+        ),
+    ] {
+        let mut world = World::new(infrastructure(json!({}), json!({})));
+        world.contract = contract;
+        let world = with_control_plane(world, json!({}), json!({})).settle();
+        let message = format!("FooCluster {infrastructure_path} is false");
+        assert_eq!(world.condition("InfrastructureReady"), ("False", "NotReady", message.as_str()));
+        let message = format!("FooControlPlane {control_plane_path} is false");
+        assert_eq!(world.condition("ControlPlaneAvailable"), ("False", "NotAvailable", message.as_str()));
+    }
+}
+
+#[test]
+fn malformed_conditions_are_blamed_on_the_object() {
+    for (conditions, expected) in [
+        (
+            json!("none"),
+            "FooCluster ic sets status.conditions to \"none\", but it must be a list of conditions",
+        ),
+        (
+            json!([{"status": "True"}]),
+            "FooCluster ic does not set status.conditions[0].type, which every condition must have",
+        ),
+        (
+            json!([{"type": "Ready"}]),
+            "FooCluster ic does not set status.conditions[0].status, which every condition must have",
+        ),
+    ] {
+        let status = provisioned(json!({ "conditions": conditions }));
+        let world = World::new(infrastructure(endpoint(), status)).settle();
+        assert_eq!(world.condition("InfrastructureReady"), ("Unknown", "InvalidConditionReported", expected));
+    }
+}
+
+#[test]
+fn a_cluster_scoped_kind_breaks_the_contract_and_holds_no_deletion() {
+    let mut world = World::new(None);
+    let mut snapshot = world.snapshot();
+    snapshot.infrastructure = Referenced::ClusterScoped {
+        reference: world.cluster.spec.infrastructure_ref.clone().unwrap(),
+        crd: "fooclusters.g.io".to_owned(),
+    };
+    world.apply(&plan(&snapshot, now()));
+    let message = "FooCluster is cluster-scoped: the contract requires spec.scope Namespaced in \
+                   CustomResourceDefinition fooclusters.g.io";
+    assert_eq!(world.condition("InfrastructureReady"), ("False", "ContractViolated", message));
+    assert_eq!(
+        world.legacy_condition("InfrastructureReady"),
+        ("False", "Error", "ContractViolated", message)
+    );
+    world.cluster.metadata.deletion_timestamp = Some(Time(now()));
+    snapshot.cluster = Arc::new(world.cluster.clone());
+    assert!(plan(&snapshot, now()).release.is_some());
 }
 
 #[test]

@@ -159,8 +159,8 @@ pub(crate) fn finalizer_first(history: &History, contract: ContractVersion) -> O
 /// Every condition can be read.
 pub(crate) fn conditions_readable(histories: &[History]) -> Outcome {
     let errors = each_state(histories).find_map(|(name, state)| {
-        let error = conditions::read(&state.object).err()?;
-        Some(format!("{name}: {error}"))
+        let error = conditions::read_from(name, &state.object).err()?;
+        Some(error.to_string())
     });
     let any = || {
         each_state(histories).any(|(_, state)| {

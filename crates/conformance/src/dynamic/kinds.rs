@@ -1,7 +1,7 @@
 //! What is to be played with: the kinds that are served, and the user's manifest.
 
 use capstan_api::{
-    contract::{ContractVersion, PickedVersion, crd_name, pick_version},
+    contract::{ContractVersion, PickedVersion, crd_name, pick_served_version},
     names::CORE_GROUP,
 };
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -38,7 +38,10 @@ impl Kinds {
         let crd = crd.ok_or_else(|| Error::NoCrd { name: name.clone() })?;
         let labels = crd.metadata.labels.unwrap_or_default();
         let picked = match &target.version {
-            None => pick_version(&name, &labels)?,
+            None => {
+                let served = crd.spec.versions.iter().filter(|it| it.served).map(|it| it.name.as_str());
+                pick_served_version(&name, &labels, &served.collect::<Vec<_>>())?
+            }
             Some(version) => {
                 let names = |contract: &ContractVersion| {
                     let listed = labels.get(&contract.label());

@@ -47,14 +47,14 @@ pub static G3: Rule = rule(
     "cannot tell which version to read: every Cluster that refers to the kind shows an error for ever",
     paragraph!("infra-cluster", "all-resources-version"),
 );
-/// The version that is picked is served.
+/// There is a version to pick.
 pub static G4: Rule = rule(
     "G4",
     Must,
     All,
-    "the greatest version in each contract label is served",
-    "it is a version in the CRD's spec.versions with served: true",
-    "asks for a version that the API server does not have",
+    "each contract label names a version that is served",
+    "at least one of its versions is in the CRD's spec.versions with served: true",
+    "finds no version to read: every Cluster that refers to the kind shows an error for ever",
     paragraph!("infra-cluster", "all-resources-version"),
 );
 /// All labelled versions are served.
@@ -62,9 +62,9 @@ pub static G4B: Rule = rule(
     "G4b",
     Should,
     All,
-    "the other versions in a contract label are served, too",
+    "all versions in a contract label are served",
     "they are versions in the CRD's spec.versions with served: true",
-    "takes the greatest version and works, but the written contract allows no version that is not available",
+    "takes the greatest version that is served, but upstream's core asks for the greatest in the label",
     paragraph!("infra-cluster", "all-resources-version"),
 );
 /// The version speaks the contract it is labelled with.
@@ -264,8 +264,8 @@ pub static G21: Rule = rule(
     Should,
     All,
     "the last version in a contract label is the greatest",
-    "the last part of each label's value is the greatest by Kubernetes' order of versions",
-    "takes the greatest version, although the written contract says the last one",
+    "of the versions in each label that are served, the last is the greatest by Kubernetes' order of versions",
+    "takes the greatest version that is served, although the written contract says the last one",
     paragraph!("infra-cluster", "all-resources-version"),
 );
 /// Metadata in templates.

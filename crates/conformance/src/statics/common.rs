@@ -1,6 +1,6 @@
 //! Rules for all kinds that core reads.
 
-use capstan_api::contract::{ContractVersion, compare_versions, crd_name};
+use capstan_api::contract::{ContractVersion, compare_versions, crd_name, labelled_versions};
 
 use super::{
     crd::Crd,
@@ -20,8 +20,8 @@ pub(super) fn check(kind: &Kind<'_>) -> Vec<(&'static Rule, Outcome)> {
         (&rules::G1, scope(kind)),
         (&rules::G2, name(kind)),
         (&rules::G3, label(kind)),
-        (&rules::G4, labelled_versions(kind, true)),
-        (&rules::G4B, labelled_versions(kind, false)),
+        (&rules::G4, some_version_is_served(kind)),
+        (&rules::G4B, all_versions_are_served(kind)),
         (&rules::G21, order(kind)),
         (&rules::G7, list_kind(kind)),
         (&rules::G8, category(kind)),
@@ -40,7 +40,7 @@ fn scope(kind: &Kind<'_>) -> Outcome {
     keep_or(kind.crd.scope == "Namespaced", || {
         failed(
             format!("{}: {} has spec.scope {:?}", kind.crd.file, kind.crd.name, kind.crd.scope),
-            "set spec.scope to Namespaced; an existing CRD must be deleted and created anew",
+            "set spec.scope to Namespaced; an existing CRD must be deleted and recreated",
         )
     })
 }
@@ -80,25 +80,35 @@ fn label(kind: &Kind<'_>) -> Outcome {
 /// The labels of contracts that core understands, with the versions that they name.
 fn labelled<'a>(kind: &'a Kind<'_>) -> impl Iterator<Item = (String, Vec<&'a str>)> {
     ContractVersion::PREFERENCE.into_iter().filter_map(|contract| {
-        let versions = kind.crd.labels.get(&contract.label())?;
-        let versions: Vec<_> = versions.split('_').filter(|it| !it.is_empty()).collect();
+        let versions: Vec<_> = labelled_versions(&kind.crd.labels, contract).collect();
         (!versions.is_empty()).then(|| (contract.label(), versions))
     })
 }
 
-/// Whether the versions in the labels are served: the greatest of each, or all the others.
-fn labelled_versions(kind: &Kind<'_>, greatest: bool) -> Outcome {
+/// Whether each label names a version that is served.
+fn some_version_is_served(kind: &Kind<'_>) -> Outcome {
+    served(kind, |unserved, all| unserved == all)
+}
+
+/// Whether a label that names a version that is served names no others.
+fn all_versions_are_served(kind: &Kind<'_>) -> Outcome {
+    served(kind, |unserved, all| unserved < all)
+}
+
+/// Fails for the versions that are not served, of labels for which their number beside that of all matters.
+fn served(kind: &Kind<'_>, matters: impl Fn(usize, usize) -> bool) -> Outcome {
+    let served = kind.crd.served();
     let mut missing = Vec::new();
     let mut labels = 0;
     for (label, versions) in labelled(kind) {
         labels += 1;
-        let picked = versions.iter().copied().max_by(|a, b| compare_versions(a, b));
-        for version in versions.into_iter().filter(|it| (picked == Some(*it)) == greatest) {
-            match kind.crd.version(version) {
-                Some(it) if it.served => {}
-                Some(_) => missing.push(format!("label {label} names {version}, which is not served")),
-                None => missing.push(format!("label {label} names {version}, which is not in spec.versions")),
-            }
+        let unserved: Vec<_> = versions.iter().copied().filter(|it| !served.contains(it)).collect();
+        if !matters(unserved.len(), versions.len()) {
+            continue;
+        }
+        for version in unserved {
+            let why = if kind.crd.version(version).is_some() { "served" } else { "in spec.versions" };
+            missing.push(format!("label {label} names {version}, which is not {why}"));
         }
     }
     match (labels, missing.is_empty()) {
@@ -111,12 +121,15 @@ fn labelled_versions(kind: &Kind<'_>, greatest: bool) -> Outcome {
     }
 }
 
+/// Whether the version that core takes is the last one in its label. Versions that are not served have G4 and G4b.
 fn order(kind: &Kind<'_>) -> Outcome {
+    let served = kind.crd.served();
     let mut labels = 0;
     for (label, versions) in labelled(kind) {
         labels += 1;
-        let greatest = versions.iter().copied().max_by(|a, b| compare_versions(a, b));
-        if let (Some(greatest), Some(last)) = (greatest, versions.last().copied())
+        let available: Vec<_> = versions.iter().copied().filter(|it| served.contains(it)).collect();
+        let greatest = available.iter().copied().max_by(|a, b| compare_versions(a, b));
+        if let (Some(greatest), Some(last)) = (greatest, available.last().copied())
             && greatest != last
         {
             let mut ordered = versions.clone();

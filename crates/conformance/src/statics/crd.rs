@@ -64,6 +64,11 @@ impl<'a> Crd<'a> {
         })
     }
 
+    /// The versions that are served.
+    pub(super) fn served(&self) -> Vec<&'a str> {
+        self.versions.iter().filter(|it| it.served).map(|it| it.name).collect()
+    }
+
     /// A version by its name.
     pub(super) fn version(&self, name: &str) -> Option<Version<'a>> {
         self.versions.iter().copied().find(|it| it.name == name)

@@ -1,6 +1,6 @@
 //! A kind that core reads, and the version of it that core picks.
 
-use capstan_api::contract::{ContractVersion, pick_version};
+use capstan_api::contract::{ContractVersion, NoCompatibleContract, pick_served_version};
 
 use super::{
     crd::{Crd, Version},
@@ -22,8 +22,8 @@ pub(super) struct Kind<'a> {
 pub(super) enum Picked<'a> {
     /// One that is there.
     View(View<'a>),
-    /// One that is not there, or not served.
-    Missing,
+    /// None: the labels name no version that is served.
+    Unserved,
     /// None: no label names a contract.
     None,
 }
@@ -38,14 +38,12 @@ pub(super) struct View<'a> {
 
 impl<'a> Kind<'a> {
     pub(super) fn new(crd: &'a Crd<'a>, part: Part) -> Self {
-        let picked = match pick_version(crd.name, &crd.labels) {
-            Err(_) => Picked::None,
-            Ok(pick) => match crd.version(&pick.version) {
-                Some(version) if version.served => {
-                    Picked::View(View { crd, version, contract: pick.contract })
-                }
-                _ => Picked::Missing,
-            },
+        let picked = match pick_served_version(crd.name, &crd.labels, &crd.served()) {
+            Err(NoCompatibleContract::Unlabelled { .. }) => Picked::None,
+            Err(NoCompatibleContract::Unserved { .. }) => Picked::Unserved,
+            Ok(pick) => crd.version(&pick.version).map_or(Picked::Unserved, |version| {
+                Picked::View(View { crd, version, contract: pick.contract })
+            }),
         };
         Self { crd, part, picked }
     }
@@ -59,7 +57,7 @@ impl<'a> Kind<'a> {
     pub(super) fn with_view(&self, check: impl FnOnce(View<'a>) -> Outcome) -> Outcome {
         match self.picked {
             Picked::View(view) => check(view),
-            Picked::Missing => not_checked("core picks a version that is not served: see G4"),
+            Picked::Unserved => not_checked("the contract labels name no version that is served: see G4"),
             Picked::None => not_checked("core picks no version without a contract label: see G3"),
         }
     }

@@ -10,7 +10,7 @@ mod role;
 mod schema;
 
 use capstan_api::{
-    contract::{ContractVersion, pick_version},
+    contract::{ContractVersion, NoCompatibleContract, labelled_versions, pick_served_version},
     names::CORE_GROUP,
 };
 
@@ -200,8 +200,16 @@ fn note(kind: &Kind<'_>) -> String {
     let what = format!("{} is an {}{template} ({})", crd.id.kind, kind.part.role.as_str(), kind.part.why)
         .replace("is an BootstrapConfig", "is a BootstrapConfig")
         .replace("is an ControlPlane", "is a ControlPlane");
-    let Ok(pick) = pick_version(crd.name, &crd.labels) else {
-        return format!("{what}; core picks no version of it, because no label names a contract");
+    let pick = match pick_served_version(crd.name, &crd.labels, &crd.served()) {
+        Ok(pick) => pick,
+        Err(NoCompatibleContract::Unlabelled { .. }) => {
+            return format!("{what}; core picks no version of it, because no label names a contract");
+        }
+        Err(NoCompatibleContract::Unserved { named, .. }) => {
+            return format!(
+                "{what}; core picks no version of it, because none is served that a label names ({named})"
+            );
+        }
     };
     let label = pick.contract.label();
     let value = crd.labels.get(&label).map(String::as_str).unwrap_or_default();
@@ -210,10 +218,14 @@ fn note(kind: &Kind<'_>) -> String {
         .find(|it| *it < pick.contract && crd.labels.contains_key(&it.label()))
         .map(|it| format!("; {} comes before {it}", pick.contract))
         .unwrap_or_default();
-    let greatest = if value == pick.version { "" } else { ", the greatest of its list" };
-    let served = if matches!(kind.picked, Picked::View(_)) { "" } else { ", which is not served" };
+    let all_served = labelled_versions(&crd.labels, pick.contract).all(|it| crd.served().contains(&it));
+    let greatest = match (value == pick.version, all_served) {
+        (true, _) => "",
+        (false, true) => ", the greatest of its list",
+        (false, false) => ", the greatest of its list that is served",
+    };
     format!(
-        "{what}; core speaks contract {} with its version {}{served} (label {label}: {value}{greatest}{other})",
+        "{what}; core speaks contract {} with its version {} (label {label}: {value}{greatest}{other})",
         pick.contract, pick.version
     )
 }

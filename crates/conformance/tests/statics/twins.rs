@@ -97,6 +97,9 @@ fn twins_of_all_kinds() -> Vec<Twin> {
                 replace(it, "FooMachine", &label("v1beta1"), json!("v1"));
             },
         ),
+        twin("G4b", "FooCluster.", "names v1, which is not in spec.versions", "take it out", |it| {
+            replace(it, "FooCluster", &label("v1beta2"), json!("v1alpha2_v1"));
+        }),
         twin(
             "G4b",
             "FooMachine.",
