@@ -1,10 +1,6 @@
 //! What a command that reads releases works with: the environment, the configuration, and the way to the network.
 
-use std::{
-    env,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{env, path::PathBuf, sync::Arc};
 
 use capstan_api::provider::ProviderType;
 use capstan_lifecycle::{
@@ -13,7 +9,7 @@ use capstan_lifecycle::{
 };
 use capstan_repository::{
     CertManager, Chosen, Config, Environment, Os, Provider, Repository,
-    remote::{Credentials, DockerConfig, Http, HttpOptions, Progress},
+    remote::{DockerConfig, Http, HttpOptions, Progress},
 };
 
 use futures::future::{self, BoxFuture};
@@ -46,7 +42,7 @@ impl Session {
         let docker = docker_config(&environment, printer);
         let http = connect(&environment, docker.clone(), None, 0, printer);
         let named = globals.config.as_deref().filter(|it| !it.is_empty());
-        let named = named.map(|it| expand_home(it, &environment).to_string_lossy().into_owned());
+        let named = named.map(|it| environment.expand_home(it).to_string_lossy().into_owned());
         let config = Config::load(named.as_deref(), &environment, &http).await?;
         for warning in config.warnings() {
             printer.warn(warning);
@@ -58,7 +54,7 @@ impl Session {
 
     /// A path; shells expand `~` in `--flag ~/file`, but not in `--flag=~/file`.
     pub(crate) fn expand_home(&self, path: &str) -> PathBuf {
-        expand_home(path, &self.environment)
+        self.environment.expand_home(path)
     }
 
     /// Where the releases of a provider are.
@@ -148,13 +144,6 @@ impl Catalog for Session {
     }
 }
 
-fn expand_home(path: &str, environment: &Environment) -> PathBuf {
-    match (path.strip_prefix("~/"), &environment.home) {
-        (Some(rest), Some(home)) => home.join(rest),
-        _ => PathBuf::from(path),
-    }
-}
-
 /// The surroundings of this process. Variables that are no text cannot be meant for us.
 pub(crate) fn capture() -> Environment {
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
@@ -187,53 +176,24 @@ fn connect(
     verbosity: u8,
     printer: Printer,
 ) -> Http {
-    let variable = |name: &str| environment.get(name).map(str::to_owned).filter(|it| !it.is_empty());
-    let hosts = |name: &str| variable(name).iter().flat_map(|it| it.split(',')).map(str::to_owned).collect();
     let options = HttpOptions {
         user_agent: format!("{}/{VERSION} ({}/{})", program::name(), env::consts::OS, env::consts::ARCH),
-        // What was fetched once need not be fetched again.
-        cache_dir: cache_folder(environment).map(|it| it.join("repository")),
-        offline: variable("CAPSTAN_OFFLINE").is_some_and(|it| it != "false" && it != "0"),
-        github_token: config.and_then(Config::github_token),
-        gitlab_token: config.and_then(Config::gitlab_token),
-        github_hosts: hosts("GITHUB_HOSTS"),
-        gitlab_hosts: hosts("GITLAB_HOSTS"),
-        oci_credentials: variable("OCI_USERNAME")
-            .zip(variable("OCI_PASSWORD"))
-            .map(|(username, password)| Credentials { username, password }),
-        oci_host: variable("OCI_HOST"),
         docker_config,
-        go_proxy: variable("GOPROXY"),
         progress: Some(Arc::new(move |progress| tell(&progress, verbosity, printer))),
-        ..HttpOptions::default()
+        ..HttpOptions::from_environment(environment)
     };
-    Http::new(options)
+    Http::new(match config {
+        Some(config) => options.with_tokens(config),
+        None => options,
+    })
 }
 
-/// Where what is kept between commands is.
-pub(crate) fn cache_folder(environment: &Environment) -> Option<PathBuf> {
-    let named = environment.get("CAPSTAN_CACHE_DIR").filter(|it| !it.is_empty()).map(PathBuf::from);
-    let base = || {
-        let xdg = environment.get("XDG_CACHE_HOME").map(Path::new).filter(|it| it.is_absolute());
-        let home = || Some(environment.home.as_ref()?.join(".cache"));
-        Some(xdg.map_or_else(home, |it| Some(it.to_owned()))?.join("capstan"))
-    };
-    named.or_else(base)
-}
-
-/// Credentials for registries, where docker keeps them.
+/// Docker's credentials for registries. Most releases need none, so that a file that cannot be read is no error.
 fn docker_config(environment: &Environment, printer: Printer) -> Option<DockerConfig> {
-    let folder = environment.get("DOCKER_CONFIG").filter(|it| !it.is_empty()).map(PathBuf::from);
-    let folder = folder.or_else(|| Some(environment.home.as_ref()?.join(".docker")))?;
-    let file = folder.join("config.json");
-    match std::fs::read_to_string(&file) {
-        Ok(text) => Some(DockerConfig { text, run_helpers: true }),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-        Err(error) => {
-            printer.warn(&format!("credentials in {} are not used: {error}", file.display()));
-            None
-        }
-    }
+    DockerConfig::read(environment).unwrap_or_else(|error| {
+        printer.warn(&format!("docker's credentials are not used: {error}"));
+        None
+    })
 }
 
 fn tell(progress: &Progress<'_>, verbosity: u8, printer: Printer) {

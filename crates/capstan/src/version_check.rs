@@ -126,7 +126,7 @@ fn releases(session: &Session) -> Option<String> {
 
 /// The file in which it is kept.
 fn file(session: &Session) -> Option<PathBuf> {
-    Some(session::cache_folder(&session.environment)?.join("version-check.json"))
+    Some(session.environment.cache_folder()?.join("version-check.json"))
 }
 
 fn read(file: &Path) -> Option<Known> {

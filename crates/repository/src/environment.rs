@@ -76,6 +76,25 @@ impl Environment {
         current.into_iter().chain(legacy).collect()
     }
 
+    /// The folder of what is kept between runs and can be fetched again.
+    pub fn cache_folder(&self) -> Option<PathBuf> {
+        let named = self.get("CAPSTAN_CACHE_DIR").filter(|it| !it.is_empty()).map(PathBuf::from);
+        named.or_else(|| {
+            let xdg = self.get("XDG_CACHE_HOME").map(Path::new).filter(|it| it.is_absolute());
+            let base = xdg.map(Path::to_path_buf).or_else(|| Some(self.home.as_ref()?.join(".cache")))?;
+            Some(base.join("capstan"))
+        })
+    }
+
+    /// A path in which a leading `~/` is the home folder. Shells expand it in `--flag ~/file`, but not in
+    /// `--flag=~/file`, and no shell reads a configuration file.
+    pub fn expand_home(&self, path: &str) -> PathBuf {
+        match (path.strip_prefix("~/"), &self.home) {
+            (Some(rest), Some(home)) => home.join(rest),
+            _ => PathBuf::from(path),
+        }
+    }
+
     fn config_home(&self) -> Option<PathBuf> {
         let absolute =
             |name| self.get(name).map(Path::new).filter(|it| it.is_absolute()).map(Path::to_path_buf);
@@ -115,5 +134,32 @@ mod tests {
             assert_eq!(environment.config_folders(), folders.map(PathBuf::from), "{os:?}");
         }
         assert!(Environment::default().config_folders().is_empty());
+    }
+
+    #[test]
+    fn the_cache_is_where_the_environment_says() {
+        for (variables, folder) in [
+            (&[][..], "/h/.cache/capstan"),
+            (&[("XDG_CACHE_HOME", "/x")], "/x/capstan"),
+            (&[("XDG_CACHE_HOME", "relative")], "/h/.cache/capstan"),
+            (&[("CAPSTAN_CACHE_DIR", "")], "/h/.cache/capstan"),
+            (&[("CAPSTAN_CACHE_DIR", "/c"), ("XDG_CACHE_HOME", "/x")], "/c"),
+        ] {
+            let variables = variables.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+            let environment = Environment { variables, home: Some("/h".into()), os: Os::Linux };
+            assert_eq!(environment.cache_folder(), Some(folder.into()));
+        }
+        assert_eq!(Environment::default().cache_folder(), None);
+    }
+
+    #[test]
+    fn home_is_expanded_at_the_beginning_only() {
+        let environment = Environment { home: Some("/h".into()), ..Environment::default() };
+        for (path, expected) in
+            [("~/a/b", "/h/a/b"), ("~", "~"), ("~other/a", "~other/a"), ("/a/~/b", "/a/~/b"), ("a", "a")]
+        {
+            assert_eq!(environment.expand_home(path), PathBuf::from(expected), "{path}");
+        }
+        assert_eq!(Environment::default().expand_home("~/a"), PathBuf::from("~/a"));
     }
 }

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
+use jiff::Timestamp;
 use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, LOCATION};
 use reqwest::{Certificate, Client, Response, Url};
 use tokio::sync::OnceCell;
@@ -20,6 +22,9 @@ const LONGEST_REFUSAL: usize = 64 << 10;
 
 type Remembered = Arc<OnceCell<Option<Arc<Listing>>>>;
 
+/// What was listed, by what was asked, with the time of the question.
+type Listings = HashMap<String, (Timestamp, Remembered)>;
+
 /// Fetches over the network, with good manners. Cheap to clone; clones share connections and listings.
 #[derive(Clone)]
 pub struct Http {
@@ -27,8 +32,8 @@ pub struct Http {
     client: Arc<OnceLock<Client>>,
     pub(super) options: Arc<HttpOptions>,
     pub(super) cache: Option<Cache>,
-    /// What was listed in this process; nobody asks twice.
-    pub(super) listings: Arc<Mutex<HashMap<String, Remembered>>>,
+    /// What was listed: a source is not asked twice within [`HttpOptions::listings_max_age`].
+    listings: Arc<Mutex<Listings>>,
     pub(super) registry_sessions: Arc<Mutex<HashMap<String, HeaderValue>>>,
 }
 
@@ -185,7 +190,8 @@ impl Http {
         }
     }
 
-    /// Forgets what was listed, so that new versions are seen: for processes that live long.
+    /// Forgets what was listed, so that new versions are seen at once. [`HttpOptions::listings_max_age`] has them
+    /// seen in time without a call.
     pub fn forget_listings(&self) {
         self.listings.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
@@ -201,8 +207,12 @@ impl Http {
     }
 
     pub(super) fn remembered(&self, key: &str) -> Remembered {
+        let now = (self.options.clock)();
         let mut listings = self.listings.lock().unwrap_or_else(PoisonError::into_inner);
-        listings.entry(key.to_owned()).or_default().clone()
+        if let Some(max_age) = self.options.listings_max_age {
+            listings.retain(|_, (asked, _)| is_within(*asked, now, max_age));
+        }
+        listings.entry(key.to_owned()).or_insert_with(|| (now, Remembered::default())).1.clone()
     }
 }
 
@@ -210,6 +220,11 @@ impl std::fmt::Debug for Http {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Http").field("options", &self.options).finish_non_exhaustive()
     }
+}
+
+/// Whether something of a time is younger than a limit. A clock that was set back says nothing about it.
+fn is_within(asked: Timestamp, now: Timestamp, max_age: Duration) -> bool {
+    Duration::try_from(now.duration_since(asked)).is_ok_and(|age| age < max_age)
 }
 
 fn build_client(options: &HttpOptions) -> Result<Client, FetchError> {
@@ -263,4 +278,20 @@ async fn receive_refusal(mut response: Response) -> Vec<u8> {
 
 fn length(body: &[u8]) -> u64 {
     body.len() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listing_grows_old() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let limit = Duration::from_secs(60);
+        for (asked, now, expected) in
+            [(100, 100, true), (100, 159, true), (100, 160, false), (100, 500, false), (100, 99, false)]
+        {
+            assert_eq!(is_within(at(asked), at(now), limit), expected, "{asked} {now}");
+        }
+    }
 }

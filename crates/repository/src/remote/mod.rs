@@ -6,6 +6,7 @@
 mod cache;
 mod cached;
 mod checksum;
+mod environment;
 mod get;
 mod github;
 mod gitlab;

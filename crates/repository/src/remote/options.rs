@@ -138,6 +138,9 @@ pub struct HttpOptions {
     pub cache_dir: Option<PathBuf>,
     /// Use the cache only.
     pub offline: bool,
+    /// How long a list of versions or files is used before its source is asked again. Without it, a source is asked
+    /// once in the life of an [`Http`](super::Http): right for a command, and wrong for a controller.
+    pub listings_max_age: Option<Duration>,
     /// For github.com and [`github_hosts`](Self::github_hosts). An empty one counts as none.
     pub github_token: Option<String>,
     /// GitHub Enterprise hosts (`host` or `host:port`) that may see the token as well.
@@ -178,6 +181,7 @@ impl Default for HttpOptions {
             limits: Limits::default(),
             cache_dir: None,
             offline: false,
+            listings_max_age: None,
             github_token: None,
             github_hosts: Vec::new(),
             gitlab_token: None,

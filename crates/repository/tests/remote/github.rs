@@ -1,8 +1,12 @@
 //! GitHub in its moods.
 
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
 use capstan_repository::FetchError;
 use capstan_repository::remote::{GitHub, Http, Remote};
 use capstan_testkit::fakes::Fault;
+use jiff::Timestamp;
 
 use crate::world::{NOW, World};
 
@@ -114,6 +118,26 @@ async fn a_listing_is_asked_for_once_a_process() {
     http.forget_listings();
     source().versions(&http).await.unwrap();
     assert_eq!(world.server.requests().len(), 3, "unless it is to be forgotten");
+}
+
+#[tokio::test]
+async fn a_process_that_lives_long_sees_new_releases() {
+    static SECONDS: AtomicI64 = AtomicI64::new(NOW);
+    let world = world().await;
+    let http = world.http_with(|options| {
+        options.listings_max_age = Some(Duration::from_mins(10));
+        options.clock = || Timestamp::from_second(SECONDS.load(Ordering::Relaxed)).unwrap();
+    });
+    let versions = async || sorted(source().versions(&http).await.unwrap());
+    let before = versions().await;
+    world.server.github("o/r", |repository| {
+        repository.release("v9.9.9", &[]);
+    });
+    SECONDS.fetch_add(599, Ordering::Relaxed);
+    assert_eq!(versions().await, before);
+    SECONDS.fetch_add(1, Ordering::Relaxed);
+    assert_eq!(versions().await.last().map(String::as_str), Some("v9.9.9"));
+    assert_eq!(world.server.count("/repos/o/r/releases"), 2);
 }
 
 #[tokio::test]
