@@ -881,7 +881,7 @@ async fn core_that_does_not_run(plane: &std::sync::Arc<Plane>) {
         .answers(
             "controller-scaled-to-zero",
             "Deployment manager",
-            &["Nobody acts on Cluster objects", r#""version":"v1.14.2""#, "--replicas 1"],
+            &["No controller is reconciling Cluster objects", r#""version":"v1.14.2""#, "--replicas 1"],
         )
         .then(&["object-missing", "control-plane-ref-missing"]);
 }

@@ -56,15 +56,11 @@ impl<'a> Inspector<'a> {
         } else {
             ""
         };
-        let controller = self.controller_of(object);
         let sentence = format!("{} {state}{says}{waits}.", self.call(object));
         let finding = Finding::new(problem, ObjectRef::of(object), sentence)
             .since(created(object))
-            .saying(report.as_ref())
-            .look(commands::describe(self.snapshot, object))
-            .look_if(controller.logs())
-            .by(controller);
-        self.tell(finding);
+            .saying(report.as_ref());
+        self.tell_of_unfinished(object, finding);
     }
 
     fn has_no_infrastructure(&self) -> bool {

@@ -40,7 +40,6 @@ impl<'a> Inspector<'a> {
             self.tell_of_external_manager(found);
             return false;
         }
-        self.blame(object);
         let path = match found.contract {
             Some(ContractVersion::V1Beta1) => "status.ready",
             _ => "status.initialization.provisioned",
@@ -51,18 +50,11 @@ impl<'a> Inspector<'a> {
             format!("is not provisioned: {path} is not true")
         };
         let says = report.as_ref().map(|it| format!("; {}", say(it))).unwrap_or_default();
-        let controller = self.controller_of(object);
-        let finding = Finding::new(
-            Problem::InfrastructureNotReady,
-            ObjectRef::of(object),
-            format!("{} {state}{says}.", self.call(object)),
-        )
-        .since(created(object))
-        .saying(report.as_ref())
-        .look(commands::describe(self.snapshot, object))
-        .look_if(controller.logs())
-        .by(controller);
-        self.tell(finding);
+        let sentence = format!("{} {state}{says}.", self.call(object));
+        let finding = Finding::new(Problem::InfrastructureNotReady, ObjectRef::of(object), sentence)
+            .since(created(object))
+            .saying(report.as_ref());
+        self.tell_of_unfinished(object, finding);
         is_provisioned
     }
 

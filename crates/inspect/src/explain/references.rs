@@ -7,7 +7,8 @@ use capstan_api::{
 use serde_json::Value;
 
 use super::{
-    commands, controllers,
+    commands,
+    controllers::{self, ControllerState},
     fields::{
         self, Reference, created, is_deleting, is_paused_by_annotation, kind, name, terminal_failure, text,
     },
@@ -225,10 +226,25 @@ impl<'a> Inspector<'a> {
         self.tell(finding);
     }
 
+    /// Tells of an object that is not done: behind what keeps its controller from acting, but before the doubt whether there
+    /// is a controller, since one that reports runs.
+    pub(crate) fn tell_of_unfinished(&mut self, object: &Value, finding: Finding) {
+        self.blame(object);
+        let controller = self.controller_of(object);
+        let doubt = controllers::complaint(&controller, kind(object), self.program);
+        self.tell(
+            finding.look(commands::describe(self.snapshot, object)).look_if(controller.logs()).by(controller),
+        );
+        if let Some(doubt) = doubt {
+            self.tell_once(doubt);
+        }
+    }
+
     /// Tells of a controller that does not run, and of webhooks that do not answer; says whether there are any.
     pub(crate) fn blame(&mut self, object: &Value) -> bool {
         let controller = self.controller_of(object);
-        let Some(complaint) = controllers::complaint(&controller, kind(object), self.program) else {
+        let complaint = controllers::complaint(&controller, kind(object), self.program);
+        let Some(complaint) = complaint.filter(|_| controller.state != ControllerState::Elsewhere) else {
             return self.complain_of_webhooks(object);
         };
         self.tell_once(complaint.since(created(object)));

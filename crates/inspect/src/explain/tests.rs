@@ -250,6 +250,55 @@ fn controllers_are_judged_by_deployment_inventory_and_lease() {
     }
 }
 
+/// A provider without Deployment and inventory entry, on whose object something is reported or not.
+#[test]
+fn an_object_that_its_controller_reports_on_speaks_before_the_inventory() {
+    use Problem::*;
+    let ready = |seen: Value, since: &str| {
+        let mut ready = condition("Ready", "False", "PortInUse");
+        ready["observedGeneration"] = seen;
+        ready["lastTransitionTime"] = json!(since);
+        json!([ready])
+    };
+    let (long_ago, just_now) = ("2026-01-01T12:00:00Z", "2026-01-01T23:59:00Z");
+    let speaks = vec![InfrastructureNotReady, ProviderNotInstalled];
+    let is_silent = vec![ProviderNotInstalled, InfrastructureNotReady];
+    for (status, expected) in [
+        (json!({"conditions": ready(json!(3), long_ago)}), &speaks),
+        (json!({"v1beta2": {"conditions": ready(json!(3), long_ago)}}), &speaks),
+        (json!({"conditions": ready(Value::Null, long_ago), "observedGeneration": 3}), &speaks),
+        (json!({"conditions": ready(Value::Null, just_now)}), &speaks),
+        (json!({"conditions": ready(json!(2), long_ago), "observedGeneration": 2}), &is_silent),
+        (json!({"conditions": ready(Value::Null, long_ago)}), &is_silent),
+        (json!({}), &is_silent),
+    ] {
+        let mut it = snapshot();
+        it.cluster["spec"]["controlPlaneRef"] = Value::Null;
+        it.cluster["status"]["conditions"][0]["status"] = json!("True");
+        belongs_to(&mut it, "FooCluster", "infrastructure-foo");
+        it.objects[0]["metadata"]["generation"] = json!(3);
+        it.objects[0]["status"] = status.clone();
+        let explanation = explained(&it);
+        assert_eq!(problems(&explanation), *expected, "{status}");
+        let own = explanation.findings.iter().find(|it| it.problem == InfrastructureNotReady).unwrap();
+        let state = own.controller.as_ref().unwrap().state;
+        let doubted = explanation.findings.iter().find(|it| it.problem == ProviderNotInstalled).unwrap();
+        if *expected == speaks {
+            assert_eq!(state, ControllerState::Elsewhere, "{status}");
+            assert!(own.sentence.contains("Ready is False (PortInUse)"), "{}", own.sentence);
+            assert!(doubted.sentence.contains("runs outside this cluster, or was removed"), "{doubted:?}");
+        } else {
+            assert_eq!(state, ControllerState::NotInstalled, "{status}");
+        }
+    }
+    // A Deployment that is down is known to be down, whatever was reported before.
+    let mut it = snapshot();
+    belongs_to(&mut it, "FooCluster", "infrastructure-foo");
+    it.objects[0]["status"]["conditions"] = ready(Value::Null, just_now);
+    it.deployments = Some(vec![deployment("infrastructure-foo", 0, 0)]);
+    assert_eq!(problems(&explained(&it))[..2], [ControllerScaledToZero, InfrastructureNotReady]);
+}
+
 #[test]
 fn a_cluster_that_nobody_has_looked_at_is_told_so() {
     let mut it = snapshot();
