@@ -315,6 +315,29 @@ async fn a_provider_that_was_taken_away() {
     manager.stop().await;
 }
 
+/// As in `capstan quickstart`: the controllers are processes beside the cluster, without Deployment or inventory entry.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_controller_that_runs_outside_the_cluster() {
+    let caller = Caller::begin("outside").await;
+    let manager = caller.story.manager(Which::All);
+    caller.story.create_local("c", json!({"simulate": {"error": "the port is in use"}})).await;
+    caller.story.create_cluster("c", "LocalCluster", "c").await;
+    wait::until_is(&caller.story.locals(), "c", "reported on", LIMIT, |local| {
+        let status = local.status.clone().unwrap_or_default();
+        conditions::is_false(&status.conditions, "Ready")
+    })
+    .await;
+    until_seen(&caller).await;
+    Explained::of(&caller)
+        .answers(
+            "infrastructure-not-ready",
+            "LocalCluster c",
+            &["the port is in use", r#""state":"elsewhere""#, "it runs outside this cluster, or was removed"],
+        )
+        .then(&["provider-not-installed", "control-plane-ref-missing"]);
+    manager.stop().await;
+}
+
 /// A Service without anybody behind it.
 async fn create_service(caller: &Caller) {
     let spec = json!({"selector": {"app": "nobody"}, "ports": [{"port": 443}]});

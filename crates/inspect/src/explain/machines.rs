@@ -11,6 +11,7 @@ use super::{
     finding::{Finding, Problem},
     infrastructure::worst,
     inspector::{Inspector, say},
+    references::DATA_CREATED,
 };
 use capstan_management::ObjectRef;
 
@@ -91,16 +92,17 @@ impl<'a> Inspector<'a> {
         if self.tell_of_standstill(found) {
             return false;
         }
-        if found.is_true("/status/ready", "/status/initialization/dataSecretCreated") {
+        if found.is_true(DATA_CREATED) {
             return true;
         }
         let object = found.object;
         let report = worst(object);
         let says = report.as_ref().map(|it| format!("; {}", say(it))).unwrap_or_default();
         let sentence = format!(
-            "{} waits for its bootstrap data, which {} has not made{says}.",
+            "{} waits for its bootstrap data, which {} has not created: {} is not true{says}.",
             self.call(owner),
-            self.call(object)
+            self.call(object),
+            found.path(DATA_CREATED)
         );
         let finding = Finding::new(Problem::BootstrapNotReady, ObjectRef::of(object), sentence)
             .since(created(object))

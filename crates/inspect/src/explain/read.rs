@@ -228,7 +228,7 @@ impl<'a> Reader<'a> {
     fn spoken(&self, definition: &Defined, group: &str, kind: &str) -> Option<Kind> {
         match definition {
             Defined::As(definition) => {
-                let picked = definition.picked().filter(|it| definition.served.contains(&it.version))?;
+                let picked = definition.picked().filter(|_| definition.is_namespaced)?;
                 let gvk = GroupVersionKind::gvk(group, &picked.version, kind);
                 let resource = ApiResource::from_gvk_with_plural(&gvk, &definition.plural);
                 Some(Kind { resource, is_namespaced: true, is_managed: true, is_preferred: true })
