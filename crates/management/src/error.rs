@@ -1,7 +1,5 @@
 //! What an API server answered, or why it did not.
 
-use std::fmt;
-
 use kube::core::Status;
 
 /// A request to a management cluster that came to nothing.
@@ -20,6 +18,13 @@ pub struct ServerError {
 impl ServerError {
     /// What to do about it, where something can be.
     pub fn hint(&self) -> Option<String> {
+        if self.is_web_page() {
+            return Some(
+                "a login page, a proxy or another server is at that address: correct the server in the kubeconfig, or choose \
+                 another one by --kubeconfig or --kubeconfig-context"
+                    .to_owned(),
+            );
+        }
         match self.status() {
             Some(status) if status.code == 401 => Some(
                 "the server does not accept the credentials of the kubeconfig: log in again, or name another one by \
@@ -37,6 +42,16 @@ impl ServerError {
                 self.url
             )),
         }
+    }
+
+    /// Whether something else than an API server answered.
+    pub fn is_web_page(&self) -> bool {
+        is_web_page(&self.source)
+    }
+
+    /// Why the request failed, without what was being done.
+    pub fn reason(&self) -> String {
+        reason(&self.source)
     }
 
     /// Whether the object is missing, or its whole kind.
@@ -94,9 +109,23 @@ pub fn is_passing(error: &kube::Error) -> bool {
     }
 }
 
-/// What a server says is meant for people; what the client adds to it is not.
-fn reason(error: &kube::Error) -> impl fmt::Display {
+/// Whether something else than an API server answered: with HTML, or with what is not even the beginning of JSON.
+fn is_web_page(error: &kube::Error) -> bool {
     match error {
+        kube::Error::Api(status) => status.message.starts_with('<'),
+        kube::Error::SerdeError(error) => {
+            (error.is_syntax() || error.is_eof()) && error.line() == 1 && error.column() <= 1
+        }
+        _ => false,
+    }
+}
+
+/// What a server says is meant for people; what the client adds to it is not.
+fn reason(error: &kube::Error) -> String {
+    match error {
+        error if is_web_page(error) => {
+            "the server answered with a web page, not with the Kubernetes API".to_owned()
+        }
         kube::Error::Api(status) => status.message.clone(),
         error => {
             let mut text = error.to_string();
@@ -109,6 +138,38 @@ fn reason(error: &kube::Error) -> impl fmt::Display {
                 source = cause.source();
             }
             text
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_web_page_is_not_quoted() {
+        let page = "the server answered with a web page, not with the Kubernetes API";
+        let api =
+            |code, message: &str| kube::Error::Api(Status::failure(message, "").with_code(code).boxed());
+        let not_json = |text: &str| {
+            kube::Error::SerdeError(serde_json::from_str::<serde_json::Value>(text).unwrap_err())
+        };
+        for (error, expected) in [
+            (not_json("<!DOCTYPE html>"), page),
+            (not_json(""), page),
+            (not_json("{\"kind\": 1,"), "EOF while parsing"),
+            (api(403, "<html><body>Sign in</body></html>"), page),
+            (api(502, "<html>"), page),
+            (api(404, "404 page not found"), "404 page not found"),
+            (api(403, "clusters is forbidden"), "clusters is forbidden"),
+        ] {
+            let error = ServerError {
+                doing: "read".to_owned(),
+                url: "https://x".to_owned(),
+                source: Box::new(error),
+            };
+            assert!(error.reason().contains(expected), "{error}");
+            assert_eq!(error.hint().is_some_and(|it| it.contains("login page")), expected == page, "{error}");
         }
     }
 }

@@ -35,6 +35,7 @@ pub async fn read(
     namespace: &str,
     name: &str,
 ) -> Result<Snapshot, ClusterError> {
+    clusters::check_name(name)?;
     let kinds = cluster.kinds().await.map_err(ClusterError::from)?;
     let reader = Reader { cluster, kinds, namespace, notes: Mutex::default() };
     let mut snapshot = Snapshot { cluster: reader.cluster(name).await?, ..Snapshot::default() };
@@ -391,7 +392,7 @@ impl<'a> Reader<'a> {
     }
 
     fn note(&self, what: ObjectRef, error: &ServerError) {
-        let reason = error.status().map_or_else(|| error.to_string(), |it| it.message.clone());
+        let reason = error.status().map_or_else(|| error.to_string(), |_| error.reason());
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(Unreadable { what, reason });
     }
 }
