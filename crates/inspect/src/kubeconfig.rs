@@ -59,7 +59,7 @@ impl KubeconfigError {
     pub fn hint(&self, program: &str) -> Option<String> {
         match self {
             Self::Cluster(error) => error.hint(),
-            Self::Server(error) if error.status().is_some_and(|it| it.code == 403) => Some(
+            Self::Server(error) if error.status().is_some_and(|it| it.code == 403) && !error.is_web_page() => Some(
                 "a kubeconfig is a credential, and reading Secrets is granted apart: ask for verb get on that Secret"
                     .to_owned(),
             ),
@@ -80,6 +80,7 @@ pub async fn read(
     namespace: &str,
     name: &str,
 ) -> Result<String, KubeconfigError> {
+    clusters::check_name(name)?;
     let secret = format!("{name}-{}", secret::KUBECONFIG);
     let api: Api<Secret> = Api::namespaced(cluster.client().clone(), namespace);
     let found = api.get_opt(&secret).await;

@@ -1,7 +1,5 @@
 //! What an API server answered, or why it did not.
 
-use std::fmt;
-
 use kube::core::Status;
 
 /// A request to a management cluster that came to nothing.
@@ -18,6 +16,16 @@ pub struct ServerError {
 }
 
 impl ServerError {
+    /// Whether something else than an API server answered.
+    pub fn is_web_page(&self) -> bool {
+        is_web_page(&self.source)
+    }
+
+    /// Why the request failed, without what was being done.
+    pub fn reason(&self) -> String {
+        reason(&self.source)
+    }
+
     /// Whether the object is missing, or its whole kind.
     pub fn is_not_found(&self) -> bool {
         is_not_found(&self.source)
@@ -73,9 +81,23 @@ pub fn is_transient(error: &kube::Error) -> bool {
     }
 }
 
-/// What a server says is meant for people; what the client adds to it is not.
-fn reason(error: &kube::Error) -> impl fmt::Display {
+/// Whether something else than an API server answered: with HTML, or with what is not even the beginning of JSON.
+fn is_web_page(error: &kube::Error) -> bool {
     match error {
+        kube::Error::Api(status) => status.message.starts_with('<'),
+        kube::Error::SerdeError(error) => {
+            (error.is_syntax() || error.is_eof()) && error.line() == 1 && error.column() <= 1
+        }
+        _ => false,
+    }
+}
+
+/// What a server says is meant for people; what the client adds to it is not.
+fn reason(error: &kube::Error) -> String {
+    match error {
+        error if is_web_page(error) => {
+            "the server answered with a web page, not with the Kubernetes API".to_owned()
+        }
         kube::Error::Api(status) => status.message.clone(),
         error => {
             let mut text = error.to_string();
@@ -88,6 +110,38 @@ fn reason(error: &kube::Error) -> impl fmt::Display {
                 source = cause.source();
             }
             text
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_web_page_is_not_quoted() {
+        let page = "the server answered with a web page, not with the Kubernetes API";
+        let api =
+            |code, message: &str| kube::Error::Api(Status::failure(message, "").with_code(code).boxed());
+        let not_json = |text: &str| {
+            kube::Error::SerdeError(serde_json::from_str::<serde_json::Value>(text).unwrap_err())
+        };
+        for (error, expected) in [
+            (not_json("<!DOCTYPE html>"), page),
+            (not_json(""), page),
+            (not_json("{\"kind\": 1,"), "EOF while parsing"),
+            (api(403, "<html><body>Sign in</body></html>"), page),
+            (api(502, "<html>"), page),
+            (api(404, "404 page not found"), "404 page not found"),
+            (api(403, "clusters is forbidden"), "clusters is forbidden"),
+        ] {
+            let error = ServerError {
+                doing: "read".to_owned(),
+                url: "https://x".to_owned(),
+                source: Box::new(error),
+            };
+            assert!(error.reason().contains(expected), "{error}");
+            assert_eq!(error.is_web_page(), expected == page, "{error}");
         }
     }
 }

@@ -6,6 +6,13 @@ use super::Hint;
 
 impl Hint for ServerError {
     fn hint(&self) -> Option<String> {
+        if self.is_web_page() {
+            return Some(
+                "a login page, a proxy or another server is at that address: correct the server in the kubeconfig, or \
+                 choose another one by --kubeconfig or --kubeconfig-context"
+                    .to_owned(),
+            );
+        }
         match self.status() {
             Some(status) if status.code == 401 => Some(
                 "the server does not accept the credentials of the kubeconfig: log in again, or name another one by \

@@ -207,12 +207,22 @@ async fn a_reference_that_leads_nowhere() {
         "kubectl label crd nowhereclusters.infrastructure.cluster.x-k8s.io cluster.x-k8s.io/v1beta2=v1beta2",
     ]);
     // One that promises a version which it does not serve.
-    install(&caller.story, generic::crd("NowhereCluster", &[("v1beta2", "v1beta9")])).await;
-    Explained::of(&caller).answers(
-        "version-not-served",
-        "CustomResourceDefinition nowhereclusters.infrastructure.cluster.x-k8s.io",
-        &["v1beta9"],
-    );
+    for contract in ["v1beta1", "v1beta2"] {
+        let mut crd = generic::crd("NowhereCluster", &[(contract, "v1beta9")]);
+        let labels = crd.metadata.labels.get_or_insert_default();
+        for other in ["v1beta1", "v1beta2"] {
+            labels.entry(format!("cluster.x-k8s.io/{other}")).or_default();
+        }
+        install(&caller.story, crd).await;
+        Explained::of(&caller).answers(
+            "version-not-served",
+            "CustomResourceDefinition nowhereclusters.infrastructure.cluster.x-k8s.io",
+            &[
+                &format!("it has cluster.x-k8s.io/{contract}=v1beta9, and serves v1beta2"),
+                &format!("kubectl label crd nowhereclusters.infrastructure.cluster.x-k8s.io cluster.x-k8s.io/{contract}=v1beta2"),
+            ],
+        );
+    }
     // All is well but for the object.
     install(&caller.story, generic::crd("NowhereCluster", &CONTRACT)).await;
     Explained::of(&caller).answers(
@@ -228,6 +238,23 @@ async fn a_reference_that_leads_nowhere() {
     {
         assert!(text.contains(words), "{words:?} is missing in:\n{text}");
     }
+    manager.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kind_that_is_not_in_namespaces() {
+    let caller = Caller::begin("wide").await;
+    let mut crd = generic::crd("WideCluster", &CONTRACT);
+    "Cluster".clone_into(&mut crd.spec.scope);
+    install(&caller.story, crd).await;
+    caller.story.create_cluster("c", "WideCluster", "ic").await;
+    let manager = caller.story.manager(Which::Core);
+    until_seen(&caller).await;
+    Explained::of(&caller).answers(
+        "cluster-scoped",
+        "CustomResourceDefinition wideclusters.infrastructure.cluster.x-k8s.io",
+        &["the contract asks for a namespaced one"],
+    );
     manager.stop().await;
 }
 
@@ -312,6 +339,29 @@ async fn a_provider_that_was_taken_away() {
             "capstan init --infrastructure orphaned",
         ],
     );
+    manager.stop().await;
+}
+
+/// As in `capstan quickstart`: the controllers are processes beside the cluster, without Deployment or inventory entry.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_controller_that_runs_outside_the_cluster() {
+    let caller = Caller::begin("outside").await;
+    let manager = caller.story.manager(Which::All);
+    caller.story.create_local("c", json!({"simulate": {"error": "the port is in use"}})).await;
+    caller.story.create_cluster("c", "LocalCluster", "c").await;
+    wait::until_is(&caller.story.locals(), "c", "reported on", LIMIT, |local| {
+        let status = local.status.clone().unwrap_or_default();
+        conditions::is_false(&status.conditions, "Ready")
+    })
+    .await;
+    until_seen(&caller).await;
+    Explained::of(&caller)
+        .answers(
+            "infrastructure-not-ready",
+            "LocalCluster c",
+            &["the port is in use", r#""state":"elsewhere""#, "it runs outside this cluster, or was removed"],
+        )
+        .then(&["provider-not-installed", "control-plane-ref-missing"]);
     manager.stop().await;
 }
 
@@ -881,7 +931,7 @@ async fn core_that_does_not_run(plane: &std::sync::Arc<Plane>) {
         .answers(
             "controller-scaled-to-zero",
             "Deployment manager",
-            &["Nobody acts on Cluster objects", r#""version":"v1.14.2""#, "--replicas 1"],
+            &["No controller is reconciling Cluster objects", r#""version":"v1.14.2""#, "--replicas 1"],
         )
         .then(&["object-missing", "control-plane-ref-missing"]);
 }

@@ -1,6 +1,11 @@
 //! `get kubeconfig` and `get clusters`: what a management cluster knows of its workload clusters.
 
-use std::sync::Arc;
+use std::{
+    io::{BufRead, BufReader, Write},
+    net::TcpListener,
+    sync::Arc,
+    thread,
+};
 
 use capstan_runtime::install::install_crds;
 use capstan_testkit::{Plane, Story, Which, generic, shared_plane, story::reference, wait::LIMIT};
@@ -189,6 +194,71 @@ async fn clusters_are_listed_by_namespace_and_label() {
     assert!(yaml.contains("controlPlane:\n    desired: 3\n    ready: 2\n"), "{yaml}");
     caller.run(&["get", "clusters", "-l", "a=b=c"]).fails(&["cannot list objects of kind Cluster"]);
     caller.run_as_nobody(&["get", "clusters"]).fails(&["User \"nobody\"", "cluster-admin"]);
+}
+
+/// Commands about one Cluster.
+const ABOUT_ONE: [[&str; 2]; 3] = [["describe", "cluster"], ["explain", "cluster"], ["get", "kubeconfig"]];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_that_no_cluster_can_have() {
+    let caller = Caller::begin("get-names").await;
+    let long = "x".repeat(300);
+    for command in ABOUT_ONE {
+        caller.run(&[&command[..], &[""]].concat()).fails(&[
+            "the name of the Cluster is empty",
+            "hint: ",
+            "capstan get clusters",
+        ]);
+        let told =
+            caller.run(&[&command[..], &[&long]].concat()).fails(&["has 300 characters", "at most 63"]);
+        assert!(!told.contains(&long), "{told:?}");
+    }
+}
+
+/// A server that has the same answer to every request; gives its address.
+fn web_server(status: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        let page = "<!DOCTYPE html>\n<html><body>Sign in to the network</body></html>";
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
+            if lines.any(|it| it.is_empty()) {
+                let length = page.len();
+                let head =
+                    format!("HTTP/1.1 {status}\r\nContent-Type: text/html\r\nContent-Length: {length}");
+                write!(stream, "{head}\r\nConnection: close\r\n\r\n{page}").unwrap();
+            }
+        }
+    });
+    url
+}
+
+#[test]
+fn a_server_that_answers_with_a_web_page() {
+    for status in ["200 OK", "302 Found", "403 Forbidden", "404 Not Found", "502 Bad Gateway"] {
+        let url = web_server(status);
+        let user = User::new();
+        let kubeconfig = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "c",
+            "clusters": [{"name": "c", "cluster": {"server": url}}],
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
+            "users": [{"name": "c", "user": {}}],
+        });
+        let file = user.write("kubeconfig", &kubeconfig.to_string());
+        let user = user.with("KUBECONFIG", file);
+        for command in [&ABOUT_ONE[0][..], &ABOUT_ONE[1], &ABOUT_ONE[2], &["get", "clusters"]] {
+            let words = if command[1] == "clusters" { command.to_vec() } else { [command, &["c"]].concat() };
+            let told = user.run(&words).fails(&[
+                &url,
+                "the server answered with a web page, not with the Kubernetes API",
+                "hint: a login page",
+                "--kubeconfig",
+            ]);
+            assert!(!told.contains("Sign in"), "{status}: {told:?}");
+        }
+    }
 }
 
 /// Machines of a management cluster whose core is older: nothing but v1beta1 is served.

@@ -16,6 +16,17 @@ pub enum ClusterError {
         /// The API server.
         url: String,
     },
+    /// The name is empty.
+    #[error("the name of the Cluster is empty")]
+    NameMissing,
+    /// No Cluster can have that name.
+    #[error("the name of the Cluster has {length} characters, but the name of a Cluster has at most {limit}")]
+    NameTooLong {
+        /// How long the name is.
+        length: usize,
+        /// How long a name can be.
+        limit: usize,
+    },
     /// No Cluster has that name.
     #[error("there is no Cluster {namespace}/{name} in {url}")]
     NotFound {
@@ -42,6 +53,9 @@ impl ClusterError {
                 "name the management cluster by --kubeconfig or --kubeconfig-context, or install Cluster API by init"
                     .to_owned(),
             ),
+            Self::NameMissing | Self::NameTooLong { .. } => {
+                Some("list the Clusters: capstan get clusters -A".to_owned())
+            }
             Self::NotFound { namespace, name, others, .. } => Some(suggest(namespace, name, others)),
         }
     }

@@ -18,6 +18,18 @@ pub use error::ClusterError;
 
 use capstan_management::{Kind, Kinds, ManagementCluster, ServerError};
 
+/// Names are used as values of labels, which are not longer.
+const NAME_LIMIT: usize = 63;
+
+/// Refuses a name that no Cluster can have, before a server is asked for it.
+pub(crate) fn check_name(name: &str) -> Result<(), ClusterError> {
+    match name.chars().count() {
+        0 => Err(ClusterError::NameMissing),
+        length if length > NAME_LIMIT => Err(ClusterError::NameTooLong { length, limit: NAME_LIMIT }),
+        _ => Ok(()),
+    }
+}
+
 /// The Cluster of that name.
 pub async fn find(cluster: &ManagementCluster, namespace: &str, name: &str) -> Result<Value, ClusterError> {
     let kind = cluster_kind(cluster).await?;
@@ -355,6 +367,22 @@ mod tests {
         let versions = json!([{"version": "v1.9.3"}, {"version": "v1.10.0"}, {"version": "odd"}]);
         let it = cluster(json!({}), json!({"controlPlane": {"versions": versions}}));
         assert_eq!(version(&it).as_deref(), Some("v1.10.0"));
+    }
+
+    #[test]
+    fn names_that_no_cluster_can_have_are_refused() {
+        for (name, expected) in [
+            ("c".to_owned(), Ok(())),
+            ("c".repeat(63), Ok(())),
+            (String::new(), Err("the name of the Cluster is empty")),
+            (
+                "c".repeat(64),
+                Err("the name of the Cluster has 64 characters, but the name of a Cluster has at most 63"),
+            ),
+        ] {
+            let checked = check_name(&name).map_err(|error| error.to_string());
+            assert_eq!(checked, expected.map_err(str::to_owned), "{name}");
+        }
     }
 
     #[test]

@@ -41,6 +41,7 @@ pub async fn read(
     name: &str,
     options: &Options,
 ) -> Result<Reading, ClusterError> {
+    clusters::check_name(name)?;
     let kinds = cluster.kinds().await?;
     let reader = Reader { cluster, kinds, namespace, name };
     let (object, machines, machine_sets, machine_deployments, machine_pools, health_checks, resource_sets) =
@@ -320,5 +321,5 @@ fn refusal(error: ServerError) -> Result<Unreadable, ServerError> {
         return Err(error);
     };
     let why = if status.is_forbidden() { Why::Forbidden } else { Why::ServerError };
-    Ok(Unreadable { why, message: status.message.clone() })
+    Ok(Unreadable { why, message: error.reason() })
 }

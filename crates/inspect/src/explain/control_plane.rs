@@ -12,7 +12,7 @@ use super::{
     finding::{Finding, Problem, State},
     infrastructure::worst,
     inspector::{Inspector, say},
-    references::Found,
+    references::{Found, INITIALIZED},
 };
 use capstan_management::ObjectRef;
 
@@ -32,8 +32,7 @@ impl<'a> Inspector<'a> {
         if self.tell_of_standstill(found) {
             return;
         }
-        let is_initialized =
-            found.is_true("/status/initialized", "/status/initialization/controlPlaneInitialized");
+        let is_initialized = found.is_true(INITIALIZED);
         if !is_initialized || self.is_bad("ControlPlaneAvailable") {
             self.blame(found.object);
             self.look_at_machines(is_control_plane);
@@ -47,24 +46,24 @@ impl<'a> Inspector<'a> {
         let report = report.filter(|it| it.status != ConditionStatus::True);
         let says = report.as_ref().map(|it| format!("; {}", say(it))).unwrap_or_default();
         let (problem, state) = if is_initialized {
-            (Problem::ControlPlaneNotAvailable, "was initialized, but is not available")
+            (Problem::ControlPlaneNotAvailable, "was initialized, but is not available".to_owned())
         } else {
-            (Problem::ControlPlaneNotInitialized, "is not initialized: it does not accept requests yet")
+            let state = format!(
+                "is not initialized, so it does not accept requests yet: {} is not true",
+                found.path(INITIALIZED)
+            );
+            (Problem::ControlPlaneNotInitialized, state)
         };
         let waits = if !is_initialized && !self.is_provisioned() && !self.has_no_infrastructure() {
             ". It waits for the infrastructure of the Cluster"
         } else {
             ""
         };
-        let controller = self.controller_of(object);
         let sentence = format!("{} {state}{says}{waits}.", self.call(object));
         let finding = Finding::new(problem, ObjectRef::of(object), sentence)
             .since(created(object))
-            .saying(report.as_ref())
-            .look(commands::describe(self.snapshot, object))
-            .look_if(controller.logs())
-            .by(controller);
-        self.tell(finding);
+            .saying(report.as_ref());
+        self.tell_of_unfinished(object, finding);
     }
 
     fn has_no_infrastructure(&self) -> bool {

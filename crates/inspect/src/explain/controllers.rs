@@ -20,6 +20,9 @@ use capstan_management::ObjectRef;
 /// A Lease that was not renewed for so long is nobody's, however short its own term is.
 const LEAST_TERM: SignedDuration = SignedDuration::from_secs(60);
 
+/// A condition that changed within this time was set by a controller that still runs.
+const RECENT: SignedDuration = SignedDuration::from_mins(10);
+
 /// Whether a controller runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -36,6 +39,8 @@ pub enum ControllerState {
     WithoutLeader,
     /// It runs.
     Running,
+    /// Nothing here shows where it runs, but it has reported on the object as it is now.
+    Elsewhere,
     /// Nothing says who it is.
     Unknown,
 }
@@ -95,8 +100,9 @@ impl Controller {
     }
 }
 
-/// The controller of a kind.
-pub(crate) fn controller(snapshot: &Snapshot, group: &str, kind: &str, now: Timestamp) -> Controller {
+/// The controller of an object.
+pub(crate) fn controller(snapshot: &Snapshot, object: &Value, now: Timestamp) -> Controller {
+    let (group, kind) = (fields::group(object), fields::kind(object));
     let unknown = |sentence: String| Controller::of_provider(ControllerState::Unknown, None, sentence);
     let Some(provider) = provider(snapshot, group, kind) else {
         return unknown(format!(
@@ -128,13 +134,19 @@ pub(crate) fn controller(snapshot: &Snapshot, group: &str, kind: &str, now: Time
                 ),
             )
         },
-        None if provider == CORE_PROVIDER && is_observed(&snapshot.cluster) => Controller::of_provider(
-            ControllerState::Unknown,
-            Some(&provider),
-            format!(
-                "provider {provider} has no Deployment here, but acts on the Cluster: it runs somewhere else"
-            ),
-        ),
+        None if is_current(object, now)
+            || provider == CORE_PROVIDER && is_current(&snapshot.cluster, now) =>
+        {
+            Controller::of_provider(
+                ControllerState::Elsewhere,
+                Some(&provider),
+                format!(
+                    "provider {provider} is neither in the inventory nor has it a Deployment here, but it has reported on \
+                     {kind} {} as it is now: it runs outside this cluster, or was removed since",
+                    fields::name(object)
+                ),
+            )
+        }
         None => Controller::of_provider(
             ControllerState::NotInstalled,
             Some(&provider),
@@ -145,10 +157,15 @@ pub(crate) fn controller(snapshot: &Snapshot, group: &str, kind: &str, now: Time
     found
 }
 
-/// Whether core has seen a Cluster as it is now: then it runs, whatever Deployments there are.
-fn is_observed(cluster: &Value) -> bool {
-    let seen = number(cluster, "/status/observedGeneration");
-    seen.is_some() && seen == number(cluster, "/metadata/generation")
+/// Whether a controller has reported on an object as it is now: on its generation, or within the last minutes.
+fn is_current(object: &Value, now: Timestamp) -> bool {
+    let lists = ["/status/v1beta2/conditions", "/status/conditions"];
+    let conditions = lists.iter().filter_map(|it| object.pointer(it)?.as_array()).flatten();
+    let observed = conditions.map(|it| number(it, "/observedGeneration"));
+    let mut observed = observed.chain([number(object, "/status/observedGeneration")]).flatten();
+    let is_recent = |it: Timestamp| now.duration_since(it) < RECENT;
+    number(object, "/metadata/generation").is_some_and(|now| observed.any(|it| it == now))
+        || fields::reports(object).iter().filter_map(|it| it.since).any(is_recent)
 }
 
 /// The provider that a kind belongs to, by the label that every installation puts on its definition.
@@ -233,7 +250,7 @@ fn leader(snapshot: &Snapshot, namespace: &str, deployment: &str, now: Timestamp
 pub(crate) fn complaint(controller: &Controller, kind: &str, program: &str) -> Option<Finding> {
     let problem = match controller.state {
         ControllerState::Running | ControllerState::Unknown => return None,
-        ControllerState::NotInstalled => Problem::ProviderNotInstalled,
+        ControllerState::NotInstalled | ControllerState::Elsewhere => Problem::ProviderNotInstalled,
         ControllerState::Missing => Problem::ControllerMissing,
         ControllerState::ScaledToZero => Problem::ControllerScaledToZero,
         ControllerState::NotAvailable => Problem::ControllerNotAvailable,
@@ -255,7 +272,8 @@ pub(crate) fn complaint(controller: &Controller, kind: &str, program: &str) -> O
             name: provider.clone(),
         },
     };
-    let sentence = format!("Nobody acts on {kind} objects: {}.", controller.sentence);
+    let certainty = if controller.state == ControllerState::Elsewhere { "may be" } else { "is" };
+    let sentence = format!("No controller {certainty} reconciling {kind} objects: {}.", controller.sentence);
     let finding = Finding::new(problem, object, sentence).by(controller.clone());
     let name = controller.deployment.clone().unwrap_or_default();
     let all = format!("kubectl get deployments,pods -n {namespace}");

@@ -175,7 +175,7 @@ impl<'a> Inspector<'a> {
     fn tell_of_finalizer(&mut self, object: &Value, holder: &str) {
         let report = fields::report(object, "Deleting").filter(|it| it.status == ConditionStatus::True);
         let says = report.as_ref().map(|it| format!("; {}", say(it))).unwrap_or_default();
-        let (snapshot, call) = (self.snapshot, self.call(object));
+        let (look, call) = (commands::describe(self.snapshot, object), self.call(object));
         let finding = |whose: &str| {
             Finding::new(
                 Problem::DeletionHeldByFinalizer,
@@ -184,24 +184,23 @@ impl<'a> Inspector<'a> {
             )
             .since(deleted(object))
             .saying(report.as_ref())
-            .look(commands::describe(snapshot, object))
         };
         let finding = match holder_of(object, holder) {
             Holder::Controller => {
-                self.blame(object);
-                let controller = self.controller_of(object);
-                let whose = match &controller.provider {
+                let whose = match self.controller_of(object).provider {
                     Some(provider) => format!("which provider {provider} is to remove"),
                     None => "which its own controller is to remove".to_owned(),
                 };
-                finding(&whose).look_if(controller.logs()).by(controller)
+                return self.tell_of_unfinished(object, finding(&whose));
             }
-            Holder::Kubernetes => finding("which Kubernetes removes once all that it owns is gone"),
+            Holder::Kubernetes => {
+                finding("which Kubernetes removes once all that it owns is gone").look(look)
+            }
             Holder::Stranger(domain) => {
                 let whose = format!(
                     "which belongs to no provider; whoever uses {domain} is to remove it, or you once what it guards is gone"
                 );
-                finding(&whose).go_on(commands::unfinalize(self.snapshot, object, holder))
+                finding(&whose).look(look).go_on(commands::unfinalize(self.snapshot, object, holder))
             }
         };
         self.tell(finding);

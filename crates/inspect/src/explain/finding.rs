@@ -39,8 +39,10 @@ pub enum Problem {
     KindNotInstalled,
     /// The CustomResourceDefinition of a kind names no contract that core understands.
     NoContract,
-    /// The CustomResourceDefinition names a version that is not served.
+    /// The contract labels of the CustomResourceDefinition name only versions that it does not serve.
     VersionNotServed,
+    /// The kind of a reference is cluster-scoped, but the contract asks for a namespaced one.
+    ClusterScoped,
     /// A reference names an object that does not exist.
     ObjectMissing,
     /// An object that the Cluster stands on is being deleted.

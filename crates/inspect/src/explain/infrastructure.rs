@@ -8,7 +8,7 @@ use super::{
     fields::{self, Reference, created, has_endpoint, has_external_manager},
     finding::{Finding, Problem},
     inspector::{Inspector, say},
-    references::Found,
+    references::{Found, PROVISIONED},
 };
 use capstan_management::ObjectRef;
 
@@ -31,7 +31,7 @@ impl<'a> Inspector<'a> {
             return false;
         }
         let object = found.object;
-        let is_provisioned = found.is_true("/status/ready", "/status/initialization/provisioned");
+        let is_provisioned = found.is_true(PROVISIONED);
         let report = worst(object);
         if is_provisioned && report.is_none() {
             return true;
@@ -40,46 +40,35 @@ impl<'a> Inspector<'a> {
             self.tell_of_external_manager(found);
             return false;
         }
-        self.blame(object);
-        let path = match found.contract {
-            Some(ContractVersion::V1Beta1) => "status.ready",
-            _ => "status.initialization.provisioned",
-        };
         let state = if is_provisioned {
             "is not ready".to_owned()
         } else {
-            format!("is not provisioned: {path} is not true")
+            format!("is not provisioned: {} is not true", found.path(PROVISIONED))
         };
         let says = report.as_ref().map(|it| format!("; {}", say(it))).unwrap_or_default();
-        let controller = self.controller_of(object);
-        let finding = Finding::new(
-            Problem::InfrastructureNotReady,
-            ObjectRef::of(object),
-            format!("{} {state}{says}.", self.call(object)),
-        )
-        .since(created(object))
-        .saying(report.as_ref())
-        .look(commands::describe(self.snapshot, object))
-        .look_if(controller.logs())
-        .by(controller);
-        self.tell(finding);
+        let sentence = format!("{} {state}{says}.", self.call(object));
+        let finding = Finding::new(Problem::InfrastructureNotReady, ObjectRef::of(object), sentence)
+            .since(created(object))
+            .saying(report.as_ref());
+        self.tell_of_unfinished(object, finding);
         is_provisioned
     }
 
     fn tell_of_external_manager(&mut self, found: Found<'a>) {
         let object = found.object;
-        let (path, status) = match found.contract {
-            Some(ContractVersion::V1Beta1) => ("status.ready", json!({"ready": true})),
-            _ => ("status.initialization.provisioned", json!({"initialization": {"provisioned": true}})),
+        let status = match found.contract {
+            Some(ContractVersion::V1Beta1) => json!({"ready": true}),
+            _ => json!({"initialization": {"provisioned": true}}),
         };
         let finding = Finding::new(
             Problem::ExternallyManaged,
             ObjectRef::of(object),
             format!(
                 "{} is managed by somebody else, since it has {}: its provider leaves it alone, and whoever manages it has \
-                 not set {path} to true.",
+                 not set {} to true.",
                 self.call(object),
                 annotation::MANAGED_BY,
+                found.path(PROVISIONED),
             ),
         )
         .since(created(object))

@@ -71,7 +71,7 @@ impl<'a> Inspector<'a> {
     }
 
     pub(crate) fn controller_of(&self, object: &Value) -> Controller {
-        controller(self.snapshot, group(object), kind(object), self.now)
+        controller(self.snapshot, object, self.now)
     }
 
     /// A condition of the Cluster.

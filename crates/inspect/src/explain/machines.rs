@@ -11,6 +11,7 @@ use super::{
     finding::{Finding, Problem},
     infrastructure::worst,
     inspector::{Inspector, say},
+    references::DATA_CREATED,
 };
 use capstan_management::ObjectRef;
 
@@ -91,29 +92,22 @@ impl<'a> Inspector<'a> {
         if self.tell_of_standstill(found) {
             return false;
         }
-        if found.is_true("/status/ready", "/status/initialization/dataSecretCreated") {
+        if found.is_true(DATA_CREATED) {
             return true;
         }
         let object = found.object;
-        self.blame(object);
         let report = worst(object);
         let says = report.as_ref().map(|it| format!("; {}", say(it))).unwrap_or_default();
-        let controller = self.controller_of(object);
-        let finding = Finding::new(
-            Problem::BootstrapNotReady,
-            ObjectRef::of(object),
-            format!(
-                "{} waits for its bootstrap data, which {} has not made{says}.",
-                self.call(owner),
-                self.call(object)
-            ),
-        )
-        .since(created(object))
-        .saying(report.as_ref())
-        .look(commands::describe(self.snapshot, object))
-        .look_if(controller.logs())
-        .by(controller);
-        self.tell(finding);
+        let sentence = format!(
+            "{} waits for its bootstrap data, which {} has not created: {} is not true{says}.",
+            self.call(owner),
+            self.call(object),
+            found.path(DATA_CREATED)
+        );
+        let finding = Finding::new(Problem::BootstrapNotReady, ObjectRef::of(object), sentence)
+            .since(created(object))
+            .saying(report.as_ref());
+        self.tell_of_unfinished(object, finding);
         false
     }
 

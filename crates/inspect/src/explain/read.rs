@@ -35,6 +35,7 @@ pub async fn read(
     namespace: &str,
     name: &str,
 ) -> Result<Snapshot, ClusterError> {
+    clusters::check_name(name)?;
     let kinds = cluster.kinds().await.map_err(ClusterError::from)?;
     let reader = Reader { cluster, kinds, namespace, notes: Mutex::default() };
     let mut snapshot = Snapshot { cluster: reader.cluster(name).await?, ..Snapshot::default() };
@@ -228,7 +229,7 @@ impl<'a> Reader<'a> {
     fn spoken(&self, definition: &Defined, group: &str, kind: &str) -> Option<Kind> {
         match definition {
             Defined::As(definition) => {
-                let picked = definition.picked().filter(|it| definition.served.contains(&it.version))?;
+                let picked = definition.picked().filter(|_| definition.is_namespaced)?;
                 let gvk = GroupVersionKind::gvk(group, &picked.version, kind);
                 let resource = ApiResource::from_gvk_with_plural(&gvk, &definition.plural);
                 Some(Kind { resource, is_namespaced: true, is_managed: true, is_preferred: true })
@@ -391,7 +392,7 @@ impl<'a> Reader<'a> {
     }
 
     fn note(&self, what: ObjectRef, error: &ServerError) {
-        let reason = error.status().map_or_else(|| error.to_string(), |it| it.message.clone());
+        let reason = error.status().map_or_else(|| error.to_string(), |_| error.reason());
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(Unreadable { what, reason });
     }
 }

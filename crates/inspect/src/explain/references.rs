@@ -1,13 +1,14 @@
 //! From a reference to its object, or to why there is none.
 
 use capstan_api::{
-    contract::{ContractVersion, crd_name},
+    contract::{ContractVersion, compare_versions, crd_name},
     names::{BOOTSTRAP_GROUP, CONTROL_PLANE_GROUP, annotation},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
-    commands, controllers,
+    commands,
+    controllers::{self, ControllerState},
     fields::{
         self, Reference, created, is_deleting, is_paused_by_annotation, kind, name, terminal_failure, text,
     },
@@ -25,14 +26,35 @@ pub(crate) struct Found<'a> {
     pub(crate) contract: Option<ContractVersion>,
 }
 
+/// A field that moved between the contracts: its path in v1beta1 and in v1beta2.
+pub(crate) type Moved = [&'static str; 2];
+
+/// Whether infrastructure is provisioned.
+pub(crate) const PROVISIONED: Moved = ["status.ready", "status.initialization.provisioned"];
+/// Whether a control plane accepts requests.
+pub(crate) const INITIALIZED: Moved = ["status.initialized", "status.initialization.controlPlaneInitialized"];
+/// Whether bootstrap data is in a Secret.
+pub(crate) const DATA_CREATED: Moved = ["status.ready", "status.initialization.dataSecretCreated"];
+
 impl Found<'_> {
-    /// Whether a field that moved between the contracts is true.
-    pub(crate) fn is_true(self, old: &str, new: &str) -> bool {
+    fn paths(self, [old, new]: Moved) -> Vec<&'static str> {
         match self.contract {
-            Some(ContractVersion::V1Beta1) => fields::is_true(self.object, &[old]),
-            Some(ContractVersion::V1Beta2) => fields::is_true(self.object, &[new]),
-            None => fields::is_true(self.object, &[old, new]),
+            Some(ContractVersion::V1Beta1) => vec![old],
+            Some(ContractVersion::V1Beta2) => vec![new],
+            None => vec![new, old],
         }
+    }
+
+    /// Whether a field is true in the contract that the object speaks.
+    pub(crate) fn is_true(self, field: Moved) -> bool {
+        self.paths(field)
+            .iter()
+            .any(|it| fields::is_true(self.object, &[&format!("/{}", it.replace('.', "/"))]))
+    }
+
+    /// The path of a field in the contract that the object speaks; both where that is not known.
+    pub(crate) fn path(self, field: Moved) -> String {
+        self.paths(field).join(" or ")
     }
 }
 
@@ -65,11 +87,10 @@ impl<'a> Inspector<'a> {
                 self.tell_of_missing_kind(owner, field, reference);
                 return None;
             }
-            Some(definition) => match definition.picked() {
-                Some(picked) if definition.served.contains(&picked.version) => Some(picked.contract),
-                picked => {
-                    let finding = self.broken_contract(owner, field, reference, picked.map(|it| it.version));
-                    self.tell_once(finding);
+            Some(definition) => match definition.picked().filter(|_| definition.is_namespaced) {
+                Some(picked) => Some(picked.contract),
+                None => {
+                    self.tell_once(self.broken_contract(owner, field, reference, definition));
                     return None;
                 }
             },
@@ -108,49 +129,69 @@ impl<'a> Inspector<'a> {
         self.tell(finding);
     }
 
+    /// What is wrong with a CRD that core does not speak with: its scope, or its contract labels.
     fn broken_contract(
         &self,
         owner: &Value,
         field: &str,
         reference: &Reference,
-        version: Option<String>,
+        definition: &Definition,
     ) -> Finding {
-        let crd = crd_name(&reference.group, &reference.kind);
+        let crd = &definition.name;
+        let finding = |problem: Problem, reason: &str| {
+            let object = ObjectRef {
+                api_version: "apiextensions.k8s.io/v1".to_owned(),
+                kind: "CustomResourceDefinition".to_owned(),
+                namespace: None,
+                name: crd.clone(),
+            };
+            let sentence = format!(
+                "{} refers by {field} to {} {}, but CustomResourceDefinition {crd} {reason}.",
+                self.call(owner),
+                reference.kind,
+                reference.name
+            );
+            Finding::new(problem, object, sentence)
+                .since(created(owner))
+                .look(format!("kubectl get crd {crd} --show-labels"))
+        };
+        if !definition.is_namespaced {
+            let reason = "has spec.scope Cluster: the kind is cluster-scoped, and the contract asks for a namespaced one. \
+                          Its scope cannot be changed; install a release of the provider whose CRD has scope Namespaced";
+            return finding(Problem::ClusterScoped, reason);
+        }
+        let served: Vec<_> = definition.served().collect();
+        let set = |label: &str| {
+            let version = served.iter().max_by(|a, b| compare_versions(a, b)).unwrap_or(&"VERSION");
+            format!("kubectl label crd {crd} {label}={version} --overwrite")
+        };
         let labels = ContractVersion::PREFERENCE.map(ContractVersion::label);
-        let (problem, reason) = match version {
-            None => (
-                Problem::NoContract,
-                format!(
-                    "has no label {} or {}, so no controller knows how to speak with its provider",
-                    labels[0], labels[1]
-                ),
-            ),
-            Some(version) => (
-                Problem::VersionNotServed,
-                format!("says by its labels that {version} is to be spoken, but does not serve it"),
-            ),
+        let named = |label: &String| {
+            let value = definition.labels.get(label).filter(|it| !it.is_empty())?;
+            Some((label.clone(), value.clone()))
         };
-        let sentence = format!(
-            "{} refers by {field} to {} {}, but CustomResourceDefinition {crd} {reason}.",
-            self.call(owner),
-            reference.kind,
-            reference.name
+        let named: Vec<_> = labels.iter().filter_map(named).collect();
+        let Some((label, _)) = named.first() else {
+            let [new, old] = &labels;
+            let reason =
+                format!("has no label {new} or {old}, so no controller knows how to speak with its provider");
+            return finding(Problem::NoContract, &reason).go_on(set(new));
+        };
+        let list: Vec<_> = named.iter().map(|(label, value)| format!("{label}={value}")).collect();
+        let reason = format!(
+            "serves none of the versions that its contract labels name: it has {}, and serves {}. Correct the label, or serve \
+             the version",
+            list.join(", "),
+            if served.is_empty() { "no version".to_owned() } else { served.join(", ") }
         );
-        let definition = ObjectRef {
-            api_version: "apiextensions.k8s.io/v1".to_owned(),
-            kind: "CustomResourceDefinition".to_owned(),
-            namespace: None,
-            name: crd.clone(),
-        };
-        let served = self.snapshot.definitions.get(&crd).and_then(|it| it.served.last().cloned());
-        Finding::new(problem, definition, sentence)
-            .since(created(owner))
-            .look(format!("kubectl get crd {crd} --show-labels"))
-            .go_on(format!(
-                "kubectl label crd {crd} {}={} --overwrite",
-                labels[0],
-                served.unwrap_or_default()
-            ))
+        let mut finding = finding(Problem::VersionNotServed, &reason).go_on(set(label));
+        let is_named = |version: &str| named.iter().any(|it| it.1.split('_').any(|it| it == version));
+        if let Some(index) = definition.versions.iter().position(|it| is_named(&it.0)) {
+            let patch =
+                json!([{"op": "replace", "path": format!("/spec/versions/{index}/served"), "value": true}]);
+            finding = finding.go_on(format!("kubectl patch crd {crd} --type json -p '{patch}'"));
+        }
+        finding
     }
 
     fn tell_of_missing_object(&mut self, owner: &Value, field: &str, reference: &Reference) {
@@ -225,10 +266,25 @@ impl<'a> Inspector<'a> {
         self.tell(finding);
     }
 
+    /// Tells of an object that is not done: behind what keeps its controller from acting, but before the doubt whether there
+    /// is a controller, since one that reports runs.
+    pub(crate) fn tell_of_unfinished(&mut self, object: &Value, finding: Finding) {
+        self.blame(object);
+        let controller = self.controller_of(object);
+        let doubt = controllers::complaint(&controller, kind(object), self.program);
+        self.tell(
+            finding.look(commands::describe(self.snapshot, object)).look_if(controller.logs()).by(controller),
+        );
+        if let Some(doubt) = doubt {
+            self.tell_once(doubt);
+        }
+    }
+
     /// Tells of a controller that does not run, and of webhooks that do not answer; says whether there are any.
     pub(crate) fn blame(&mut self, object: &Value) -> bool {
         let controller = self.controller_of(object);
-        let Some(complaint) = controllers::complaint(&controller, kind(object), self.program) else {
+        let complaint = controllers::complaint(&controller, kind(object), self.program);
+        let Some(complaint) = complaint.filter(|_| controller.state != ControllerState::Elsewhere) else {
             return self.complain_of_webhooks(object);
         };
         self.tell_once(complaint.since(created(object)));
@@ -255,7 +311,7 @@ impl<'a> Inspector<'a> {
     /// As much of an object as its reference says.
     fn stand_in(&self, owner: &Value, reference: &Reference) -> Value {
         let target = self.target(owner, reference);
-        serde_json::json!({
+        json!({
             "apiVersion": target.api_version, "kind": target.kind,
             "metadata": {"namespace": target.namespace, "name": target.name},
         })

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use capstan_api::contract::{PickedVersion, crd_name, pick_version};
+use capstan_api::contract::{ContractVersion, PickedVersion, crd_name, pick_version};
 use serde_json::Value;
 
 use super::fields::{Reference, group, kind, name, text};
@@ -19,8 +19,10 @@ pub struct Definition {
     pub plural: String,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
-    /// The versions that are served.
-    pub served: Vec<String>,
+    /// Whether its objects are in namespaces.
+    pub is_namespaced: bool,
+    /// All versions, and whether each is served.
+    pub versions: Vec<(String, bool)>,
     /// Namespace and name of the Service that converts its objects, if one does.
     pub converter: Option<(String, String)>,
 }
@@ -37,20 +39,36 @@ impl Definition {
             plural: owned("/spec/names/plural"),
             // Labels are always a map of texts.
             labels: serde_json::from_value(labels).unwrap_or_default(),
-            served: versions
+            is_namespaced: text(object, "/spec/scope") == Some("Namespaced"),
+            versions: versions
                 .into_iter()
                 .flatten()
-                .filter(|it| it["served"] == true)
-                .filter_map(|it| Some(it["name"].as_str()?.to_owned()))
+                .filter_map(|it| Some((it["name"].as_str()?.to_owned(), it["served"] == true)))
                 .collect(),
             converter: service(object, "/spec/conversion/webhook/clientConfig/service")
                 .filter(|_| text(object, "/spec/conversion/strategy") == Some("Webhook")),
         }
     }
 
-    /// The contract and the version that core speaks with its provider, if it speaks with it at all.
+    /// The contract and the version that core speaks with its provider: the greatest version that a contract's label names
+    /// and that is served.
     pub(crate) fn picked(&self) -> Option<PickedVersion> {
-        pick_version(&self.name, &self.labels).ok()
+        let mut labels = self.labels.clone();
+        for contract in ContractVersion::PREFERENCE {
+            if let Some(named) = labels.get_mut(&contract.label()) {
+                let served: Vec<_> = named.split('_').filter(|it| self.serves(it)).collect();
+                *named = served.join("_");
+            }
+        }
+        pick_version(&self.name, &labels).ok()
+    }
+
+    fn serves(&self, version: &str) -> bool {
+        self.served().any(|it| it == version)
+    }
+
+    pub(crate) fn served(&self) -> impl Iterator<Item = &str> {
+        self.versions.iter().filter(|it| it.1).map(|it| it.0.as_str())
     }
 }
 

@@ -25,7 +25,8 @@ fn definition(kind: &str, group: &str, labels: &[(&str, &str)]) -> Definition {
         group: group.to_owned(),
         plural,
         labels: labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
-        served: vec!["v1beta1".to_owned(), "v1beta2".to_owned()],
+        is_namespaced: true,
+        versions: vec![("v1beta1".to_owned(), true), ("v1beta2".to_owned(), true)],
         converter: None,
     }
 }
@@ -177,6 +178,115 @@ fn the_first_in_the_order_of_dependence_is_the_answer() {
 }
 
 #[test]
+fn contract_labels_are_judged_by_what_the_crd_serves() {
+    const NEW: &str = "cluster.x-k8s.io/v1beta2";
+    const OLD: &str = "cluster.x-k8s.io/v1beta1";
+    let label = |label: &str, version: &str| {
+        format!("kubectl label crd fooclusters.{GROUP} {label}={version} --overwrite")
+    };
+    let serve = |index: usize| {
+        let patch =
+            json!([{"op": "replace", "path": format!("/spec/versions/{index}/served"), "value": true}]);
+        format!("kubectl patch crd fooclusters.{GROUP} --type json -p '{patch}'")
+    };
+    // v1beta1 and v1beta2 are served, v1alpha1 is defined and not served.
+    for (labels, expected, words) in [
+        (&[][..], Some((Problem::NoContract, vec![label(NEW, "v1beta2")])), "has no label"),
+        (&[(NEW, "")], Some((Problem::NoContract, vec![label(NEW, "v1beta2")])), "has no label"),
+        (
+            &[(OLD, "v1beta9")],
+            Some((Problem::VersionNotServed, vec![label(OLD, "v1beta2")])),
+            "it has cluster.x-k8s.io/v1beta1=v1beta9, and serves v1beta1, v1beta2",
+        ),
+        (
+            &[(NEW, "v1beta9"), (OLD, "v1beta8_v1alpha1")],
+            Some((Problem::VersionNotServed, vec![label(NEW, "v1beta2"), serve(2)])),
+            "it has cluster.x-k8s.io/v1beta2=v1beta9, cluster.x-k8s.io/v1beta1=v1beta8_v1alpha1, and serves",
+        ),
+        // Nothing to blame: the greatest version that is named and served, in the newest contract that has one.
+        (&[(NEW, "v1beta2_v1beta9")], None, "status.initialization.provisioned is not true"),
+        (&[(NEW, "v1beta9"), (OLD, "v1beta1")], None, "status.ready is not true"),
+        (&[(OLD, "v1beta2")], None, "status.ready is not true"),
+    ] {
+        let mut it = snapshot();
+        let mut crd = definition("FooCluster", GROUP, labels);
+        crd.versions.push(("v1alpha1".to_owned(), false));
+        it.definitions.insert(crd.name.clone(), crd);
+        let first = explained(&it).findings.remove(0);
+        let go_on = first.commands.iter().filter(|it| it.purpose == Purpose::GoOn);
+        let go_on: Vec<_> = go_on.map(|it| it.command.clone()).collect();
+        let expected = expected.unwrap_or((Problem::InfrastructureNotReady, Vec::new()));
+        assert_eq!((first.problem, go_on), expected, "{labels:?}: {}", first.sentence);
+        assert!(first.sentence.contains(words), "{labels:?}: {}", first.sentence);
+    }
+}
+
+#[test]
+fn a_kind_that_is_cluster_scoped_breaks_the_contract() {
+    let mut it = snapshot();
+    let crd = it.definitions.values_mut().find(|it| it.name.starts_with("fooclusters")).unwrap();
+    crd.is_namespaced = false;
+    let first = explained(&it).findings.remove(0);
+    assert_eq!(first.problem, Problem::ClusterScoped);
+    assert_eq!(first.object.to_string(), format!("CustomResourceDefinition fooclusters.{GROUP}"));
+    for words in ["cluster-scoped", "the contract asks for a namespaced one"] {
+        assert!(first.sentence.contains(words), "{}", first.sentence);
+    }
+}
+
+#[test]
+fn findings_name_the_field_of_the_contract_that_the_object_speaks() {
+    let config = json!({"bootstrap": {"configRef": reference("FooConfig", "m")}});
+    for (contract, provisioned, initialized, created) in [
+        (
+            Some("v1beta1"),
+            "provisioned: status.ready is",
+            "yet: status.initialized is",
+            "created: status.ready is",
+        ),
+        (
+            Some("v1beta2"),
+            "provisioned: status.initialization.provisioned is",
+            "yet: status.initialization.controlPlaneInitialized is",
+            "created: status.initialization.dataSecretCreated is",
+        ),
+        (
+            None,
+            "provisioned: status.initialization.provisioned or status.ready is",
+            "yet: status.initialization.controlPlaneInitialized or status.initialized is",
+            "created: status.initialization.dataSecretCreated or status.ready is",
+        ),
+    ] {
+        let mut it = snapshot();
+        it.objects.push(machine(config.clone(), json!({})));
+        it.objects.push(object(&format!("{GROUP}/v1beta2"), "FooConfig", "m", json!({}), json!({})));
+        for kind in ["FooCluster", "FooPlane", "FooConfig"] {
+            let name = format!("cluster.x-k8s.io/{}", contract.unwrap_or("v1beta2"));
+            let crd = definition(kind, GROUP, &[(&name, "v1beta2")]);
+            if contract.is_some() {
+                it.definitions.insert(crd.name.clone(), crd);
+                continue;
+            }
+            // The user may not read CRDs.
+            it.definitions.remove(&crd.name);
+            it.unreadable.push(super::Unreadable {
+                what: ObjectRef {
+                    api_version: "apiextensions.k8s.io/v1".to_owned(),
+                    kind: "CustomResourceDefinition".to_owned(),
+                    namespace: None,
+                    name: crd.name,
+                },
+                reason: "forbidden".to_owned(),
+            });
+        }
+        let sentences: Vec<_> = explained(&it).findings.into_iter().map(|it| it.sentence).collect();
+        for words in [provisioned, initialized, created] {
+            assert!(sentences.iter().any(|it| it.contains(words)), "{words}: {sentences:#?}");
+        }
+    }
+}
+
+#[test]
 fn final_failures_count_only_where_the_contract_knows_them() {
     let failure = json!({"failureReason": "Quota", "failureMessage": "none left"});
     for (contract, expected) in
@@ -249,6 +359,55 @@ fn controllers_are_judged_by_deployment_inventory_and_lease() {
             (is_recorded && labelled && deployments.is_some()).then_some("v1.2.3")
         );
     }
+}
+
+/// A provider without Deployment and inventory entry, on whose object something is reported or not.
+#[test]
+fn an_object_that_its_controller_reports_on_speaks_before_the_inventory() {
+    use Problem::*;
+    let ready = |seen: Value, since: &str| {
+        let mut ready = condition("Ready", "False", "PortInUse");
+        ready["observedGeneration"] = seen;
+        ready["lastTransitionTime"] = json!(since);
+        json!([ready])
+    };
+    let (long_ago, just_now) = ("2026-01-01T12:00:00Z", "2026-01-01T23:59:00Z");
+    let speaks = vec![InfrastructureNotReady, ProviderNotInstalled];
+    let is_silent = vec![ProviderNotInstalled, InfrastructureNotReady];
+    for (status, expected) in [
+        (json!({"conditions": ready(json!(3), long_ago)}), &speaks),
+        (json!({"v1beta2": {"conditions": ready(json!(3), long_ago)}}), &speaks),
+        (json!({"conditions": ready(Value::Null, long_ago), "observedGeneration": 3}), &speaks),
+        (json!({"conditions": ready(Value::Null, just_now)}), &speaks),
+        (json!({"conditions": ready(json!(2), long_ago), "observedGeneration": 2}), &is_silent),
+        (json!({"conditions": ready(Value::Null, long_ago)}), &is_silent),
+        (json!({}), &is_silent),
+    ] {
+        let mut it = snapshot();
+        it.cluster["spec"]["controlPlaneRef"] = Value::Null;
+        it.cluster["status"]["conditions"][0]["status"] = json!("True");
+        belongs_to(&mut it, "FooCluster", "infrastructure-foo");
+        it.objects[0]["metadata"]["generation"] = json!(3);
+        it.objects[0]["status"] = status.clone();
+        let explanation = explained(&it);
+        assert_eq!(problems(&explanation), *expected, "{status}");
+        let own = explanation.findings.iter().find(|it| it.problem == InfrastructureNotReady).unwrap();
+        let state = own.controller.as_ref().unwrap().state;
+        let doubted = explanation.findings.iter().find(|it| it.problem == ProviderNotInstalled).unwrap();
+        if *expected == speaks {
+            assert_eq!(state, ControllerState::Elsewhere, "{status}");
+            assert!(own.sentence.contains("Ready is False (PortInUse)"), "{}", own.sentence);
+            assert!(doubted.sentence.contains("runs outside this cluster, or was removed"), "{doubted:?}");
+        } else {
+            assert_eq!(state, ControllerState::NotInstalled, "{status}");
+        }
+    }
+    // A Deployment that is down is known to be down, whatever was reported before.
+    let mut it = snapshot();
+    belongs_to(&mut it, "FooCluster", "infrastructure-foo");
+    it.objects[0]["status"]["conditions"] = ready(Value::Null, just_now);
+    it.deployments = Some(vec![deployment("infrastructure-foo", 0, 0)]);
+    assert_eq!(problems(&explained(&it))[..2], [ControllerScaledToZero, InfrastructureNotReady]);
 }
 
 #[test]

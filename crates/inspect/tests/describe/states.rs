@@ -415,7 +415,32 @@ fn legacy() -> Vec<State> {
         state("legacy-workers", "--v1beta2=false --show-machinesets", {
             running(deployment("md", "md-1", &["md-1-a", "md-1-b"]))
         }),
+        state("legacy-only", "--show-machinesets", legacy_only()),
+        state("legacy-only-ready", "--v1beta2=false --show-machinesets", legacy_only()),
+        state(
+            "legacy-only-conditions",
+            "--v1beta2=false --show-machinesets --show-conditions all",
+            legacy_only(),
+        ),
     ]
+}
+
+/// Objects of controllers that know no conditions but those of v1beta1.
+fn legacy_only() -> Vec<Object> {
+    let mut objects = deployment("md", "md-1", &["md-1-a", "md-1-b"]);
+    objects.extend(deployment("other", "other-1", &["other-1-a"]));
+    let legacy = |mut object: Object| {
+        if let Some(status) = object.0["status"].as_object_mut() {
+            status.remove("conditions");
+        }
+        let object = if object.0["metadata"]["name"] == "other-1-a" {
+            object.once_said("Ready", "False", "Warning", "NodeNotFound", "not yet")
+        } else {
+            object.once_said("Ready", "True", "", "", "")
+        };
+        object.once_said("MachinesCreated", "True", "", "", "")
+    };
+    running(objects).into_iter().map(legacy).collect()
 }
 
 fn beyond_upstream() -> Vec<State> {
