@@ -52,7 +52,7 @@ impl Release {
         components::render(components, &options).unwrap().into_objects()
     }
 
-    fn entry(&self) -> Installed {
+    pub(crate) fn entry(&self) -> Installed {
         let (kind, name) = ProviderType::from_label(self.label).unwrap();
         Installed {
             namespace: self.namespace.to_owned(),

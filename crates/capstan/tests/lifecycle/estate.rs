@@ -6,6 +6,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use capstan_management::{
     ManagementCluster,
     inventory::{self, Installed},
+    sweep,
 };
 use capstan_testkit::Plane;
 use kube::{
@@ -186,7 +187,7 @@ impl Release {
         ]
     }
 
-    fn metadata(&self) -> Value {
+    pub(crate) fn metadata(&self) -> Value {
         let series = self.series.iter().map(|(series, contract)| {
             let (major, minor) = series.split_once('.').unwrap();
             json!({"major": major.parse::<u32>().unwrap(), "minor": minor.parse::<u32>().unwrap(),
@@ -287,6 +288,14 @@ impl Estate {
     }
 }
 
+impl Estate {
+    /// The resourceVersions of what clusterctl's label marks, by kind and name: what is not written keeps its own.
+    pub(crate) async fn versions_of_objects(&self) -> BTreeMap<String, String> {
+        let found = sweep::sweep(&self.cluster(), "clusterctl.cluster.x-k8s.io").await.unwrap();
+        found.into_iter().map(|it| (it.id.to_string(), it.metadata.resource_version.unwrap())).collect()
+    }
+}
+
 /// An object without what servers add to it.
 pub(crate) fn without_servers_fields(object: DynamicObject) -> Value {
     let mut value = serde_json::to_value(object).unwrap();
@@ -329,7 +338,7 @@ pub(crate) fn cert_manager() -> Vec<Value> {
     ]
 }
 
-fn manifest(objects: &[Value]) -> String {
+pub(crate) fn manifest(objects: &[Value]) -> String {
     objects.iter().map(Value::to_string).collect::<Vec<_>>().join("\n---\n")
 }
 

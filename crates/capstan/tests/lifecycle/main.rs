@@ -1,9 +1,11 @@
 //! The life of a management cluster, told through the binary on control planes of its own: init, upgrade, delete.
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a panic is how a test fails")]
 
+mod catalog;
 mod delete;
 mod estate;
 mod init;
+mod instances;
 mod killed;
 mod preview;
 mod upgrade;
