@@ -136,6 +136,8 @@ fn what_stays(plan: &DeletePlan) -> Vec<String> {
             WhyKept::Namespace => {
                 format!("{objects} {verb}: --include-namespace deletes namespaces with all that is in them")
             }
+            WhyKept::ForeignNamespace => format!("{objects} {verb}: not the provider's own namespace"),
+            WhyKept::SharedWith(other) => format!("{objects} {verb}: {other} may share it"),
             WhyKept::OthersNamespace(other) => format!("{objects} {verb}: {other} is in it as well"),
             WhyKept::CommonNamespace => format!("{objects} {verb}: every cluster has it"),
         }

@@ -92,8 +92,12 @@ pub enum WhyKept {
     Shared,
     /// Another instance of the provider needs it.
     OtherInstance(String),
-    /// It is a namespace.
+    /// It is a namespace, and namespaces were not asked for.
     Namespace,
+    /// It is a namespace with the provider's label that is not the provider's own.
+    ForeignNamespace,
+    /// Another provider may share it.
+    SharedWith(String),
     /// It is a namespace that another provider is in.
     OthersNamespace(String),
     /// It is a namespace that every cluster has.
@@ -186,13 +190,19 @@ impl Site<'_> {
         let is_chosen = |it: &&Installed| self.chosen.iter().any(|chosen| chosen.entries.contains(it));
         let mut others = self.inventory.providers.iter().filter(|it| !is_chosen(it));
         if name == SHARED_NAMESPACE {
-            let is_everything = self.options.include_crd && others.next().is_none();
-            return (!is_everything || !self.options.include_namespace).then_some(WhyKept::Shared);
+            return match (self.options, others.next()) {
+                (DeleteOptions { include_crd: false, .. }, _) => Some(WhyKept::Shared),
+                (DeleteOptions { include_namespace: false, .. }, _) => Some(WhyKept::Namespace),
+                (_, other) => other.map(|it| WhyKept::SharedWith(it.label())),
+            };
         }
         // A label on a namespace that is not the provider's may be a mistake: everything in it would go.
         let is_own = chosen.entries.is_empty() || chosen.entries.iter().any(|it| it.namespace == name);
-        if !self.options.include_namespace || !is_own {
+        if !self.options.include_namespace {
             return Some(WhyKept::Namespace);
+        }
+        if !is_own {
+            return Some(WhyKept::ForeignNamespace);
         }
         if COMMON_NAMESPACES.contains(&name) {
             return Some(WhyKept::CommonNamespace);
@@ -412,13 +422,14 @@ pub(crate) mod tests {
     #[test]
     fn a_namespace_that_others_need_stays() {
         let all = DeleteOptions { include_namespace: true, include_crd: true };
+        let shared = || Some(WhyKept::SharedWith("infrastructure-other".to_owned()));
         for (other, own, shared) in [
             (
                 "acme-system",
                 Some(WhyKept::OthersNamespace("infrastructure-other".to_owned())),
-                Some(WhyKept::Shared),
+                shared(),
             ),
-            ("other-system", None, Some(WhyKept::Shared)),
+            ("other-system", None, shared()),
         ] {
             let target = judge(all, &[installed("other", other)]);
             let why =
