@@ -345,7 +345,7 @@ impl Keeper {
             // For a while the old one goes on to work, unless it leads to the wrong place.
             if why != Why::Age {
                 let words = format!(
-                    "Secret {} does not fit the Cluster any more, and cannot be made anew without Secret {}: create it, with the keys {} and {}",
+                    "Secret {} does not fit the Cluster any more, and cannot be recreated without Secret {}: create it, with the keys {} and {}",
                     secret_of(key, secret::KUBECONFIG).name,
                     ca.name,
                     secret::CERTIFICATE_KEY,
@@ -376,7 +376,7 @@ impl Keeper {
             Err(error) if error.is_conflict() => return Ok(Next::Again(NEWS_LIMIT)),
             result => result?,
         };
-        info!(secret = %name, ?why, "kubeconfig made anew");
+        info!(secret = %name, ?why, "recreated kubeconfig");
         self.kubeconfigs.say(key, None);
         Ok(Next::Settled)
     }

@@ -139,3 +139,40 @@ fn api_resource(reference: &ObjectReference, crd: &str, picked: &PickedVersion) 
         plural: crd.split_once('.').map_or("", |(plural, _)| plural).to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use capstan_runtime::{hub::HubListener, watch::Change};
+    use kube::{Client, Config};
+
+    use super::*;
+
+    struct NoListener;
+
+    impl HubListener<Foreign> for NoListener {
+        fn changed(&self, _: &GroupKind, _: Change<'_, Foreign>) {}
+        fn state_changed(&self, _: &GroupKind, _: &WatchState) {}
+    }
+
+    #[tokio::test]
+    async fn a_reference_without_group_is_reported_before_anything_is_looked_up() {
+        let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
+        let resolver = Resolver {
+            crds: Arc::default(),
+            reader: Arc::new(CrdReader::new(client.clone(), Arc::new(|_: &str| {}))),
+            hub: Arc::new(Hub::new(client, None, Foreign::new, Arc::new(NoListener))),
+        };
+        let reference =
+            ObjectReference { api_group: String::new(), kind: "FooCluster".into(), name: "ic".into() };
+        let resolved =
+            resolver.resolve(&ObjectKey::new("n", "c"), Some(&reference), "spec.infrastructureRef");
+        let Some(Referenced::Unresolved { reason, kind_missing: true, .. }) = resolved else {
+            panic!("{resolved:?}");
+        };
+        assert_eq!(
+            reason,
+            "spec.infrastructureRef has no apiGroup: set spec.infrastructureRef.apiGroup to the group of its kind, such \
+             as infrastructure.cluster.x-k8s.io (in v1beta1: set spec.infrastructureRef.apiVersion to group and version)"
+        );
+    }
+}

@@ -268,7 +268,7 @@ impl<P: Provider> Reconciler for Keeper<P> {
                 Ok(After::More) => {}
                 Ok(After::Rest(next)) => return Ok(next),
                 Err(KeepError::Write(conflict)) if conflict.is_conflict() => {
-                    debug!(%conflict, "deciding anew");
+                    debug!(%conflict, "deciding again");
                     if let Some(fresh) = self.writer.read(&self.resource, key).await? {
                         self.objects.remember(key, Record::new(fresh));
                     }

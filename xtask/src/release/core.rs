@@ -69,12 +69,18 @@ fn own_rules() -> Value {
 fn rules() -> Value {
     let webhooks = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
     let own_webhooks = ["capi-mutating-webhook-configuration", "capi-validating-webhook-configuration"];
-    // A Cluster refers to objects of kinds that nobody knows beforehand.
+    // A Cluster refers to objects of kinds that are not known beforehand.
     let providers = json!({
-        "apiGroups": ["bootstrap.cluster.x-k8s.io", "controlplane.cluster.x-k8s.io", "infrastructure.cluster.x-k8s.io"],
+        "apiGroups": ["bootstrap.cluster.x-k8s.io", "controlplane.cluster.x-k8s.io"],
         "resources": ["*"],
         "verbs": ["get", "list", "watch", "patch", "delete"],
     });
+    // The contract grants core full read and write access here.
+    let infrastructure = rule(
+        "infrastructure.cluster.x-k8s.io",
+        &["*"],
+        &["create", "delete", "get", "list", "patch", "update", "watch"],
+    );
     let machines = ["machinedeployments", "machinepools", "machines", "machinesets"];
     let definitions = |verbs: &[&str]| rule("apiextensions.k8s.io", &["customresourcedefinitions"], verbs);
     let [tokens, access] = asking_who_may_read_metrics();
@@ -86,6 +92,7 @@ fn rules() -> Value {
         rule("cluster.x-k8s.io", &machines, &["get", "list", "watch", "delete"]),
         rule("cluster.x-k8s.io", &["clusterclasses"], &FOLLOW),
         providers,
+        infrastructure,
         // Kubeconfigs of Clusters, and the authorities that they are made from. A rule cannot ask for a label.
         rule("", &["secrets"], &["get", "list", "watch", "create", "patch"]),
         rule("", &["events"], &["create"]),
@@ -128,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_manager_gets_what_its_code_does_and_no_more() {
+    fn the_manager_gets_what_its_code_does_and_the_contract_says_and_no_more() {
         let (core, crds, webhooks) =
             ("cluster.x-k8s.io", "apiextensions.k8s.io", "admissionregistration.k8s.io");
         let everywhere = [
@@ -141,7 +148,7 @@ mod tests {
             (core, "machinepools", "delete get list watch"),
             (core, "clusterclasses", "list watch"),
             (core, "machinehealthchecks", ""),
-            ("infrastructure.cluster.x-k8s.io", "*", "delete get list patch watch"),
+            ("infrastructure.cluster.x-k8s.io", "*", "create delete get list patch update watch"),
             ("controlplane.cluster.x-k8s.io", "*", "delete get list patch watch"),
             ("bootstrap.cluster.x-k8s.io", "*", "delete get list patch watch"),
             ("", "secrets", "create get list patch watch"),
@@ -161,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_gets_more_than_is_needed() {
+    fn no_rule_is_too_wide() {
         checks::nothing_is_too_wide(&rules());
         checks::nothing_is_too_wide(&own_rules());
     }

@@ -6,6 +6,10 @@ use serde_json::Value;
 
 /// Longer values are cut in messages.
 const SHOWN: usize = 120;
+/// A name longer than this is cut in messages: most kinds refuse it for its length.
+const LONGEST_NAME: usize = 63;
+/// What is left of such a name.
+const SHOWN_OF_NAME: usize = 32;
 /// More violations than this are not collected: no honest object has so many.
 const MOST: usize = 20_000;
 /// More violations than this are not listed in a message.
@@ -18,6 +22,8 @@ pub enum Fault {
     Required,
     /// Its value (as shown to people) is not allowed.
     Invalid(String),
+    /// Its value, which messages do not repeat, is too long.
+    TooLong,
     /// It may not be set, removed or changed.
     Forbidden,
     /// Its value (as shown to people) is there already.
@@ -41,6 +47,7 @@ impl FieldError {
         match self.fault {
             Fault::Required => "FieldValueRequired",
             Fault::Invalid(_) => "FieldValueInvalid",
+            Fault::TooLong => "FieldValueTooLong",
             Fault::Forbidden => "FieldValueForbidden",
             Fault::Duplicate(_) => "FieldValueDuplicate",
         }
@@ -51,6 +58,7 @@ impl FieldError {
         match &self.fault {
             Fault::Required => format!("Required value: {}", self.detail),
             Fault::Invalid(value) => format!("Invalid value: {value}: {}", self.detail),
+            Fault::TooLong => format!("Too long: {}", self.detail),
             Fault::Forbidden => format!("Forbidden: {}", self.detail),
             Fault::Duplicate(value) => format!("Duplicate value: {value}: {}", self.detail),
         }
@@ -76,6 +84,11 @@ impl Errors {
     /// Notes a value that is not allowed.
     pub fn invalid(&mut self, path: impl Into<String>, value: &Value, detail: impl Into<String>) {
         self.push(path, Fault::Invalid(shown(value)), detail);
+    }
+
+    /// Notes a value that is too long.
+    pub fn too_long(&mut self, path: impl Into<String>, detail: impl Into<String>) {
+        self.push(path, Fault::TooLong, detail);
     }
 
     /// Notes a change that is not allowed.
@@ -147,7 +160,8 @@ pub fn invalid_message(group_kind: &str, name: &str, errors: &Errors) -> String 
         words.push(format!("and {more} more"));
     }
     let list = words.join(", ");
-    let name = shown(&Value::from(name));
+    let name =
+        if name.len() > LONGEST_NAME { cut(name, SHOWN_OF_NAME) } else { Value::from(name).to_string() };
     if words.len() == 1 {
         format!("{group_kind} {name} is invalid: {list}")
     } else {
@@ -160,11 +174,16 @@ fn shown(value: &Value) -> String {
     match value {
         Value::Object(_) => "an object".to_owned(),
         Value::Array(_) => "a list".to_owned(),
-        Value::String(text) => match text.char_indices().nth(SHOWN) {
-            Some((end, _)) => format!("{} ({} bytes)", Value::from(format!("{}…", &text[..end])), text.len()),
-            None => value.to_string(),
-        },
+        Value::String(text) => cut(text, SHOWN),
         scalar => scalar.to_string(),
+    }
+}
+
+/// The beginning of a text that is longer than so many characters.
+fn cut(text: &str, shown: usize) -> String {
+    match text.char_indices().nth(shown) {
+        Some((end, _)) => format!("{} ({} bytes)", Value::from(format!("{}…", &text[..end])), text.len()),
+        None => Value::from(text).to_string(),
     }
 }
 
@@ -202,5 +221,14 @@ mod tests {
         assert!(message.len() < 10_000, "{}", message.len());
         assert!(message.ends_with("and 19980 more]"), "{}", &message[message.len() - 50..]);
         assert_eq!(shown(&json!({"a": 1})), "an object");
+        let mut errors = Errors::default();
+        errors.too_long("metadata.name", "at most 63");
+        let message = invalid_message("K", &"n".repeat(64), &errors);
+        let beginning = "n".repeat(32);
+        assert_eq!(
+            message,
+            format!("K \"{beginning}…\" (64 bytes) is invalid: metadata.name: Too long: at most 63")
+        );
+        assert!(invalid_message("K", &"n".repeat(63), &errors).contains(&"n".repeat(63)));
     }
 }

@@ -121,6 +121,22 @@ pub fn to_v1beta1(object: Value, versions: &dyn ReferenceVersions) -> Result<Val
     Ok(assemble("v1beta1", kind, metadata, old))
 }
 
+/// The namespaces that the references of a v1beta2 object named as v1beta1 and that are not its own, by field.
+pub(super) fn reference_namespaces(object: &Value) -> Vec<(&'static str, String)> {
+    let parked = object.get("metadata").and_then(|it| it.get("annotations")?.get(V1BETA1_DATA)?.as_str());
+    let changes: Vec<Change> = parked.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let namespace = |name: &str| {
+        let said = changes.iter().find_map(|change| change.to_at(&["spec", name]))?;
+        let current = object.get("spec")?.get(name)?;
+        // What was said about another object is forgotten.
+        let is_same = ["kind", "name"].iter().all(|part| said.get(part) == current.get(part));
+        let namespace = said.get("namespace")?.as_str().filter(|it| is_same && !it.is_empty())?;
+        Some(namespace.to_owned())
+    };
+    let named = |name| Some((name, namespace(name)?));
+    ["infrastructureRef", "controlPlaneRef"].into_iter().filter_map(named).collect()
+}
+
 /// Makes parked changes, unless the object could be decoded before and cannot be any more. Anybody who may edit
 /// the object may edit its annotations, and one object that nobody can read would spoil every list it is in.
 fn restore(changes: Vec<Change>, body: &mut Value, is_readable: impl Fn(&Value) -> bool) {

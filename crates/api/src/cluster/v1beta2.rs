@@ -145,7 +145,6 @@ use crate::conditions::{Condition, LegacyCondition};
     )
 )]
 #[serde(default, rename_all = "camelCase")]
-#[schemars(extend("minProperties" = 1))]
 pub struct ClusterSpec {
     /// paused stops all controllers from acting on the Cluster and the objects that belong to it.
     #[serde(skip_serializing_if = "Option::is_none")]

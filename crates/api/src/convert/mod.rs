@@ -1,7 +1,7 @@
 //! Manifests of `cluster.x-k8s.io` from v1beta1 to v1beta2, for people who keep them in files.
 //!
 //! What becomes of an object is what upstream's conversion webhook makes of it, so that applying the converted
-//! manifest changes nothing. Nothing is added that nobody wrote: no status where there was none, no fields that
+//! manifest changes nothing. Nothing is added but an empty spec where a Cluster has none: no status where there was none, no fields that
 //! are false or zero by default. Fields that are not known stay where they are.
 //!
 //! The webhook's conversion of a Cluster is in [`crate::cluster::conversion`]: it goes both ways, and parks in
@@ -31,6 +31,8 @@ pub enum Converted {
         object: Value,
         /// The paths of fields that had a value and that v1beta2 does not have.
         lost: Vec<String>,
+        /// The paths of references into another namespace than the object's: v1beta2 has no such references.
+        elsewhere: Vec<String>,
     },
     /// It is of v1beta2 already, or of a kind or group that is none of ours.
     Unchanged(Value),
@@ -76,7 +78,7 @@ pub fn to_v1beta2(object: Value) -> Result<Converted, ConvertError> {
     } else {
         return Ok(Converted::Unchanged(object.into()));
     };
-    Ok(Converted::Changed { object: converted.into(), lost: walk.lost })
+    Ok(Converted::Changed { object: converted.into(), lost: walk.lost, elsewhere: walk.elsewhere })
 }
 
 /// Whether an object is of `cluster.x-k8s.io` in v1beta1, whatever its kind.
@@ -88,6 +90,7 @@ pub fn is_v1beta1(object: &Value) -> bool {
 type Object = Map<String, Value>;
 
 fn convert(fields: &Fields, object: Object, walk: &mut Walk) -> Result<Object, ConvertError> {
+    walk.namespace = object.get("metadata").and_then(|it| it.get("namespace")?.as_str()).map(str::to_owned);
     let mut object = walk.object(fields, object)?;
     object.insert("apiVersion".into(), format!("{CORE_GROUP}/{NEW}").into());
     restore(&mut object);

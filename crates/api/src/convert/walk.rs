@@ -16,6 +16,10 @@ use super::{
 pub(super) struct Walk {
     path: String,
     pub(super) lost: Vec<String>,
+    /// The namespace of the object.
+    pub(super) namespace: Option<String>,
+    /// References into another namespace.
+    pub(super) elsewhere: Vec<String>,
 }
 
 /// A value in v1beta2.
@@ -46,7 +50,7 @@ impl Made {
 
     fn is_zero_in(&self, field: &Field) -> bool {
         match field.shown {
-            // A list that moves is made anew, and an empty one is not made at all.
+            // A list that moves is built from scratch, and an empty one is not made at all.
             Shown::NotEmpty if field.old != field.new => self.is_empty,
             Shown::NotEmpty => self.is_zero,
             Shown::Present | Shown::Always => false,
@@ -88,7 +92,13 @@ impl Walk {
     ) -> Result<bool, ConvertError> {
         let value = source.remove(field.old).unwrap_or_default();
         match field.shape {
-            Shape::Implied => {}
+            Shape::Implied => {
+                let own = self.namespace.as_deref().filter(|own| !own.is_empty());
+                let named = value.as_str().filter(|named| !named.is_empty());
+                if field.old == "namespace" && own.is_some() && named.is_some() && own != named {
+                    self.elsewhere.push(self.path.clone());
+                }
+            }
             Shape::Gone => {
                 if !value.is_null() {
                     self.lost.push(self.path.clone());

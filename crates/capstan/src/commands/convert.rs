@@ -69,7 +69,13 @@ fn convert_all<P: fmt::Display>(
     for (index, Document { value, line }) in documents.into_iter().enumerate() {
         let place = Place { number: index + 1, line, object: describe(&value) };
         match convert::to_v1beta2(value).map_err(|error| explain(&place, &error, |at| locate(index, at)))? {
-            Converted::Changed { object, lost } => {
+            Converted::Changed { object, lost, elsewhere } => {
+                conversion.warnings.extend(elsewhere.iter().map(|path| {
+                    format!(
+                        "{place}: {path} is left out: a v1beta2 reference is always in the namespace of its own object, \
+                         so move the object that it names there"
+                    )
+                }));
                 if !lost.is_empty() {
                     let lost = lost.join(", ");
                     conversion
@@ -181,6 +187,34 @@ mod tests {
                  converted, not the items of a List",
             ]
         );
+    }
+
+    #[test]
+    fn references_into_another_namespace_are_warned_about() {
+        let cluster = |namespace: &str| {
+            let mut cluster = of_core("Cluster", "c");
+            cluster["metadata"]["namespace"] = json!("ns");
+            cluster["spec"] = json!({"infrastructureRef": {
+                "apiVersion": "g.io/v1", "kind": "K", "name": "n", "namespace": namespace,
+            }});
+            cluster
+        };
+        assert!(convert_all(vec![document(1, cluster("ns"))]).unwrap().warnings.is_empty());
+        let conversion = convert_all(vec![document(1, cluster("other"))]).unwrap();
+        assert_eq!(
+            conversion.warnings,
+            [
+                "document 1, which begins in line 1 (Cluster ns/c): spec.infrastructureRef.namespace is left out: \
+              a v1beta2 reference is always in the namespace of its own object, so move the object that it names there"
+            ]
+        );
+        assert_eq!(conversion.changed, 1);
+    }
+
+    #[test]
+    fn a_cluster_gets_the_spec_that_v1beta2_requires() {
+        let conversion = convert_all(vec![document(1, of_core("Cluster", "c"))]).unwrap();
+        assert_eq!(conversion.documents[0]["spec"], json!({}));
     }
 
     #[test]

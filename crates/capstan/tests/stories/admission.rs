@@ -147,8 +147,15 @@ async fn clusters_are_judged_on_their_way_in() {
     served.try_create("old", broken.clone()).await.unwrap();
     served.judge().await;
 
-    let refused = served.try_create(&"x".repeat(64), json!({"infrastructureRef": infrastructure()})).await;
-    assert!(refused.unwrap_err().contains("metadata.name"));
+    let long = "x".repeat(64);
+    let refused = served.try_create(&long, json!({"infrastructureRef": infrastructure()})).await.unwrap_err();
+    let words = "metadata.name: Too long: may not be more than 63 bytes, but is 64";
+    assert!(refused.contains(words) && !refused.contains(&long), "{refused}");
+    let groupless = json!({"infrastructureRef": {"kind": "NoSuchCluster", "name": "ic"}});
+    let refused = served.try_create("groupless", groupless).await.unwrap_err();
+    let words = "spec.infrastructureRef.apiGroup: Required value: name the API group of the kind, such as \
+                 infrastructure.cluster.x-k8s.io (in v1beta1: apiVersion must have a group";
+    assert!(refused.contains(words), "{refused}");
     let refused = served.try_create("cidr", broken).await.unwrap_err();
     for words in [
         "validation.cluster.cluster.x-k8s.io",
@@ -228,14 +235,60 @@ async fn clusters_are_judged_on_their_way_in() {
     served.end().await;
 }
 
+/// What v1beta1 can say and v1beta2 cannot: no spec at all, references without group or into other namespaces.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_of_v1beta1_can_be_written_once_it_is_let_in() {
+    let served = Served::begin("admission-v1beta1").await;
+    served.judge().await;
+    let old_client = served.dynamic("v1beta1");
+    let kind = GroupVersionKind::gvk("cluster.x-k8s.io", "v1beta1", "Cluster");
+    let object = |name: &str, data: Value| DynamicObject::new(name, &ApiResource::from_gvk(&kind)).data(data);
+
+    old_client.create(&PostParams::default(), &object("bare", json!({}))).await.unwrap();
+    served.story.until_phase("bare", "Pending", wait::LIMIT).await;
+    let labels = json!({"metadata": {"labels": {"a": "b"}}});
+    served.try_patch("bare", labels.clone()).await.unwrap();
+    old_client.patch("bare", &PatchParams::default(), &Patch::Merge(labels)).await.unwrap();
+    served.story.clusters().delete("bare", &DeleteParams::default()).await.unwrap();
+    wait::until_gone(&served.story.clusters(), "bare", wait::LIMIT).await;
+
+    let group = "infrastructure.cluster.x-k8s.io/v1beta1";
+    for (name, reference, words) in [
+        (
+            "groupless",
+            json!({"apiVersion": "v1", "kind": "NoSuchCluster", "name": "n"}),
+            "spec.infrastructureRef.apiGroup: Required value: name the API group of the kind",
+        ),
+        (
+            "nameless",
+            json!({"apiVersion": group, "kind": "NoSuchCluster"}),
+            "spec.infrastructureRef.name: Required value: name the object",
+        ),
+        (
+            "elsewhere",
+            json!({"apiVersion": group, "kind": "NoSuchCluster", "name": "n", "namespace": "elsewhere"}),
+            "spec.infrastructureRef.namespace: Invalid value: \"elsewhere\": must be the Cluster's own namespace",
+        ),
+    ] {
+        let cluster = object(name, json!({"spec": {"infrastructureRef": reference}}));
+        let refused = old_client.create(&PostParams::default(), &cluster).await.unwrap_err().to_string();
+        assert!(refused.contains(words), "{name}: {refused}");
+    }
+    let own = json!({"apiVersion": group, "kind": "NoSuchCluster", "name": "n", "namespace": served.story.namespace});
+    let cluster = object("own", json!({"spec": {"infrastructureRef": own}}));
+    old_client.create(&PostParams::default(), &cluster).await.unwrap();
+    served.story.until_phase("own", "Provisioning", wait::LIMIT).await;
+    served.end().await;
+}
+
 /// A reconcile that is at work when the manager is told to stop, and only then writes its Cluster.
-struct Late {
+struct HeldReconciler {
     clusters: Api<DynamicObject>,
     begun: CancellationToken,
     end: CancellationToken,
 }
 
-impl Reconciler for Late {
+impl Reconciler for HeldReconciler {
     type Error = kube::Error;
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Next, kube::Error> {
@@ -256,8 +309,8 @@ async fn a_manager_that_stops_judges_what_it_still_writes() {
         let clusters = Api::namespaced_with(story.client.clone(), &story.namespace, &resource);
         let queue = Arc::new(Queue::default());
         queue.add(ObjectKey::new(&story.namespace, "c"));
-        let late = Late { clusters, begun: begun.clone(), end: end.clone() };
-        manager.controller("late", &queue, Arc::new(late), 1);
+        let held = HeldReconciler { clusters, begun: begun.clone(), end: end.clone() };
+        manager.controller("late", &queue, Arc::new(held), 1);
     })
     .await;
     served.judge().await;

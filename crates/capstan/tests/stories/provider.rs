@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use capstan_api::conditions;
+use capstan_provider_local::api::v1beta2::{LocalCluster, LocalClusterTemplate};
 use capstan_testkit::{
     Story, Which,
     wait::{self, LIMIT},
 };
 use kube::{
-    ResourceExt,
-    api::{DeleteParams, Patch, PatchParams},
+    Api, ResourceExt,
+    api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
+    core::ApiResource,
 };
 use serde_json::json;
 use tokio::{
@@ -153,5 +155,23 @@ async fn a_wiped_status_is_restored_without_new_infrastructure() {
     })
     .await;
     assert_eq!(local.spec.control_plane_endpoint, before.spec.control_plane_endpoint);
+    manager.stop().await;
+}
+
+#[tokio::test]
+async fn a_local_cluster_needs_no_spec() {
+    let story = Story::begin("no-spec").await;
+    let manager = story.manager(Which::All);
+    let resource = ApiResource::erase::<LocalCluster>(&());
+    let locals: Api<DynamicObject> = Api::namespaced_with(story.client.clone(), &story.namespace, &resource);
+    let template = ApiResource::erase::<LocalClusterTemplate>(&());
+    let templates: Api<DynamicObject> =
+        Api::namespaced_with(story.client.clone(), &story.namespace, &template);
+    locals.create(&PostParams::default(), &DynamicObject::new("c", &resource)).await.unwrap();
+    templates.create(&PostParams::default(), &DynamicObject::new("c", &template)).await.unwrap();
+    story.create_cluster("c", "LocalCluster", "c").await;
+    story.until_phase("c", "Provisioned", LIMIT).await;
+    story.clusters().delete("c", &DeleteParams::default()).await.unwrap();
+    wait::until_gone(&story.clusters(), "c", LIMIT).await;
     manager.stop().await;
 }

@@ -18,6 +18,34 @@ pub fn crds(conversion: Conversion<'_>) -> Vec<CustomResourceDefinition> {
         merge(v1beta1::LocalClusterTemplate::crd(), v1beta2::LocalClusterTemplate::crd(), conversion),
     ]
     .into_iter()
-    .map(|crd| labelled(crd, PROVIDER, served))
+    .map(|crd| labelled(spec_may_be_absent(crd), PROVIDER, served))
     .collect()
+}
+
+/// The derive makes `spec` required, but every field of ours has a default.
+fn spec_may_be_absent(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
+    for version in &mut crd.spec.versions {
+        if let Some(schema) = version.schema.as_mut().and_then(|it| it.open_api_v3_schema.as_mut()) {
+            schema.required = None;
+        }
+    }
+    crd
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn no_kind_requires_a_spec() {
+        for crd in crds(Conversion::Nobody) {
+            for version in &json!(crd)["spec"]["versions"].as_array().unwrap()[..] {
+                let schema = &version["schema"]["openAPIV3Schema"];
+                assert_eq!(schema["required"], json!(null), "{} {}", crd.spec.names.kind, version["name"]);
+                assert_eq!(schema["properties"]["spec"]["type"], "object");
+            }
+        }
+    }
 }

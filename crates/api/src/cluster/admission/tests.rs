@@ -191,8 +191,17 @@ fn names_and_annotations() {
         object["metadata"]["name"] = json!(name);
         let found = errors(&validate(&object, None));
         assert_eq!(found.is_empty(), allowed, "{name}: {found:?}");
-        assert!(found.iter().all(|it| it.starts_with("metadata.name: Invalid value: ")), "{found:?}");
+        assert_eq!(errors(&default(&object, None)), found, "the schema would echo the whole name");
+        let expected = "metadata.name: Too long: may not be more than 63 bytes, but is 64: ";
+        assert!(found.iter().all(|it| it.starts_with(expected) && !it.contains(name)), "{found:?}");
     }
+    let mut object = cluster(json!({"infrastructureRef": reference()}));
+    object["metadata"]["name"] = json!("a..b_");
+    let found = errors(&validate(&object, None));
+    assert!(
+        found[0].starts_with("metadata.name: Invalid value: \"a..b_\": must be a valid label"),
+        "{found:?}"
+    );
     for (value, allowed) in
         [("1", true), ("20", true), ("0", false), ("-1", false), ("x", false), ("", false)]
     {
@@ -237,7 +246,8 @@ fn change_rules() {
             json!({"infrastructureRef": reference(), "topology": topology()}),
             None,
             Some(
-                "spec.topology.classRef: Forbidden: cannot be set on a Cluster that was made without".into(),
+                "spec.topology.classRef: Forbidden: cannot be set on a Cluster that was created without"
+                    .into(),
             ),
         ),
         (
@@ -325,6 +335,83 @@ fn what_was_wrong_before_does_not_block_an_update() {
     assert_eq!(validate(&deleting, Some(&stored)), Verdict::default());
     deleting["spec"]["infrastructureRef"] = json!(null);
     assert_eq!(errors(&validate(&deleting, Some(&stored))).len(), 1, "deletion still needs the reference");
+}
+
+#[test]
+fn a_cluster_has_a_spec() {
+    let empty = [json!({"op": "add", "path": "/spec", "value": {}})];
+    let mut object = cluster(json!({}));
+    assert_eq!(default(&object, None), Verdict::default());
+    object["spec"] = json!(null);
+    assert_eq!(default(&object, None).patch, empty);
+    object.as_object_mut().unwrap().remove("spec");
+    assert_eq!(default(&object, None).patch, empty);
+    // One that was stored without must lose its finalizers.
+    object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    assert_eq!(default(&object, Some(&object)).patch, empty);
+}
+
+#[test]
+fn references_are_complete() {
+    let without = |field: &str| {
+        let mut reference = reference();
+        reference.as_object_mut().unwrap().remove(field);
+        reference
+    };
+    for (name, group) in REFERENCES {
+        for (part, words) in [
+            (
+                "apiGroup",
+                format!(
+                    "such as {group} (in v1beta1: apiVersion must have a group, such as {group}/v1beta1)"
+                ),
+            ),
+            ("kind", "name the kind".to_owned()),
+            ("name", "name the object".to_owned()),
+        ] {
+            let broken = cluster(json!({ name: without(part) }));
+            let found = errors(&validate(&broken, None));
+            assert_eq!(found.len(), 1, "{found:?}");
+            assert!(found[0].starts_with(&format!("spec.{name}.{part}: Required value: ")), "{found:?}");
+            assert!(found[0].contains(&words), "{found:?}");
+            assert_eq!(errors(&default(&broken, None)), found, "before the schema");
+            let mut touched = broken.clone();
+            touched["metadata"]["finalizers"] = json!(["f"]);
+            assert_eq!(default(&touched, Some(&broken)), Verdict::default(), "stored as it is");
+            assert_eq!(validate(&touched, Some(&broken)), Verdict::default(), "stored as it is");
+        }
+        assert!(validate(&cluster(json!({ name: {} })), None).errors.is_empty(), "not there at all");
+    }
+}
+
+#[test]
+fn references_of_v1beta1_stay_in_the_namespace() {
+    let older = |namespace: &str| {
+        let reference = json!({"apiVersion": "g.io/v1", "kind": "K", "name": "n", "namespace": namespace});
+        conversion::to_v1beta2(json!({
+            "apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Cluster", "metadata": {"name": "c", "namespace": "own"},
+            "spec": {"infrastructureRef": reference, "controlPlaneRef": reference},
+        }))
+        .unwrap()
+    };
+    assert!(validate(&older("own"), None).errors.is_empty());
+    assert!(validate(&older(""), None).errors.is_empty());
+    let found = errors(&validate(&older("other"), None));
+    assert_eq!(
+        found,
+        ["infrastructureRef", "controlPlaneRef"].map(|name| format!(
+            "spec.{name}.namespace: Invalid value: \"other\": must be the Cluster's own namespace \"own\", or left out"
+        ))
+    );
+    // Stored before there was the rule, and another object since: what v1beta1 said is of no interest any more.
+    let stored = older("other");
+    assert!(validate(&stored, Some(&stored)).errors.is_empty());
+    let mut renamed = stored.clone();
+    for name in ["infrastructureRef", "controlPlaneRef"] {
+        renamed["spec"][name]["name"] = json!("m");
+    }
+    let verdict = validate(&renamed, Some(&stored));
+    assert!(verdict.errors.is_empty() && verdict.warnings.is_empty(), "{verdict:?}");
 }
 
 #[test]

@@ -175,7 +175,7 @@ pub(super) fn check_change(cluster: &Field<'_>, new: &Field<'_>, old: &Field<'_>
         let class = new.child("classRef");
         let is_changed = class.value != old.child("classRef").value;
         if !class.is_blank() && is_changed && !bypassed(annotation::UNSAFE_UPDATE_CLASS) {
-            let detail = "cannot be set on a Cluster that was made without a class";
+            let detail = "cannot be set on a Cluster that was created without a class";
             verdict.errors.forbidden(class.path, detail);
         }
         return;

@@ -94,6 +94,15 @@ fn compare(at: &mut Vec<Step>, from: Option<&Value>, to: Option<&Value>, changes
 }
 
 impl Change {
+    /// What should be at a path of members, if that is what this change is about.
+    pub(super) fn to_at(&self, path: &[&str]) -> Option<&Value> {
+        let steps = self.at.iter().map(|step| match step {
+            Step::Key(key) => Some(key.as_str()),
+            Step::Element { .. } => None,
+        });
+        self.to.as_ref().filter(|_| steps.eq(path.iter().map(|name| Some(*name))))
+    }
+
     fn apply(self, root: &mut Value) {
         if !self.order.is_empty() {
             if let Some(Value::Array(list)) = find(root, &self.at) {

@@ -19,10 +19,13 @@ pub(super) fn of(kind: &str) -> Option<&'static Fields> {
 /// An object with spec and status.
 macro_rules! kind {
     ($spec:expr $(, $status:expr)?) => {
+        kind!(@ same("spec", Object(&$spec)) $(, $status)?)
+    };
+    (@ $spec:expr $(, $status:expr)?) => {
         &Fields {
             own: &[
                 same("metadata", Object(&common::OBJECT_METADATA)).always(),
-                same("spec", Object(&$spec)),
+                $spec,
                 $(same("status", Object(&$status)),)?
             ],
             shared: &[],
@@ -31,7 +34,8 @@ macro_rules! kind {
 }
 
 static KINDS: [(&str, &Fields); 8] = [
-    ("Cluster", kind!(cluster::SPEC, cluster::STATUS)),
+    // v1beta1 accepts a Cluster without spec, v1beta2 does not.
+    ("Cluster", kind!(@ same("spec", Object(&cluster::SPEC)).always(), cluster::STATUS)),
     ("ClusterClass", kind!(class::SPEC, class::STATUS)),
     ("Machine", kind!(machine::SPEC, machine::STATUS)),
     ("MachineDeployment", kind!(workers::DEPLOYMENT_SPEC, workers::DEPLOYMENT_STATUS)),

@@ -19,8 +19,19 @@ struct Sides<'a> {
     ours: Value,
 }
 
+const EMPTY_SPEC: Difference = Difference {
+    name: "empty spec",
+    why: "upstream leaves a Cluster without spec, which the API server refuses; ours has an empty one",
+    level: |sides| {
+        if at(&sides.ours, "spec").is_some_and(|spec| spec.as_object().is_some_and(Map::is_empty)) {
+            drop_added(&mut sides.ours, &sides.theirs, "spec");
+        }
+    },
+};
+
 /// Beside `clusterctl convert`, which leaves out the second half of what upstream's webhook does.
 pub(super) const BESIDE_COMMAND: &[Difference] = &[
+    EMPTY_SPEC,
     Difference {
         name: "references",
         why: "upstream loses controlPlaneRef, infrastructureRef and configRef, so that its output is refused by the \
@@ -81,6 +92,7 @@ pub(super) const BESIDE_COMMAND: &[Difference] = &[
 
 /// Beside upstream's webhook.
 pub(super) const BESIDE_WEBHOOK: &[Difference] = &[
+    EMPTY_SPEC,
     Difference {
         name: "explicit false",
         why: "the webhook cannot tell false from absent; ours keeps the false that somebody wrote",
