@@ -38,6 +38,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     cli::QuickstartArgs,
+    commands::generate::check_cluster_name,
     error::CommandError,
     logging,
     printer::{Picture, Printer, coloured, dim},
@@ -52,6 +53,7 @@ const HEARSAY_LIMIT: Duration = Duration::from_secs(10);
 const PROVISIONED_LIMIT: Duration = Duration::from_mins(1);
 
 pub(crate) async fn run(args: QuickstartArgs, printer: Printer) -> Result<(), CommandError> {
+    check_cluster_name("--name", &args.name)?;
     let stop = stop_on_signal().map_err(|error| CommandError::new("cannot listen for signals", error))?;
     let started = Instant::now();
     let plane = tokio::select! {
