@@ -70,7 +70,7 @@ async fn target_namespace(args: &ClusterArgs, cluster: &Lazy<'_>) -> Result<Stri
         return Ok(namespace.to_owned());
     }
     let needed = "no kubeconfig says which namespace the cluster is for";
-    Ok(cluster.needed(needed, "name the namespace by --target-namespace").await?.namespace.clone())
+    Ok(cluster.needed(needed, "name the namespace with --target-namespace").await?.namespace.clone())
 }
 
 /// A management cluster that is connected to when it is needed, and once.
@@ -120,7 +120,7 @@ impl<'a> Source<'a> {
             (false, true, None) => match name {
                 Some(name) => Ok(Self::ConfigMap { name, namespace, key: key.unwrap_or(CONFIG_MAP_KEY) }),
                 None => {
-                    Err(CommandError::plain("no ConfigMap is named").hint("name it by --from-config-map"))
+                    Err(CommandError::plain("no ConfigMap is named").hint("name it with --from-config-map"))
                 }
             },
             (false, false, Some(from)) => Ok(Self::Address(from)),

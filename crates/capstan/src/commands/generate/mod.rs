@@ -74,8 +74,8 @@ fn unset(origin: &str, missing: &MissingVariables, asked: Asked, session: &Sessi
         Asked::Provider => "--describe",
     };
     error.hint(format!(
-        "set each in the environment (`export {}=...`) or in the configuration file (`{example}: ...`); {list} tells \
-         what there is to set",
+        "set each in the environment (`export {}=...`) or in the configuration file (`{example}: ...`); {list} lists \
+         all of them",
         environment_name(example)
     ))
 }
