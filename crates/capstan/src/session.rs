@@ -163,7 +163,7 @@ fn verbosity(globals: &Globals, config: &Config) -> Result<u8, CommandError> {
         (None, None) => Ok(0),
         (None, Some(text)) if text.is_empty() => Ok(0),
         (None, Some(text)) => text.parse().map_err(|_| {
-            CommandError::plain(format!("{VARIABLE} is {text:?}, which is no number"))
+            CommandError::plain(format!("{VARIABLE} is {text:?}, which is not a number"))
                 .hint("set it to a number from 0 to 9, or unset it")
         }),
     }
@@ -201,7 +201,8 @@ fn tell(progress: &Progress<'_>, verbosity: u8, printer: Printer) {
         Progress::Warning { text } => printer.warn(text),
         Progress::Retrying { reason, .. } => printer.warn(&format!("{reason}; trying again")),
         Progress::Stale { what, fetched, .. } => {
-            printer.warn(&format!("using {what} as it was fetched at {fetched}: it cannot be asked for now"));
+            printer
+                .warn(&format!("using {what} as it was fetched at {fetched}: its source cannot be reached"));
         }
         Progress::Received { url, bytes, total } if printer.is_interactive() => {
             if total.is_some_and(|total| total <= *bytes) {

@@ -1,13 +1,14 @@
 //! The file a Kubernetes client reads.
 
-use crate::base64;
+use base64::{Engine, engine::general_purpose::STANDARD};
+
 use crate::certificates::Identity;
 
 /// A kubeconfig that needs no other file. Every name in it is `capstan`, unless it is the user's.
 pub(crate) fn text(server: &str, authority_pem: &str, user: &str, identity: &Identity) -> String {
-    let authority = base64::encode(authority_pem.as_bytes());
-    let certificate = base64::encode(identity.certificate_pem.as_bytes());
-    let key = base64::encode(identity.key_pem.as_bytes());
+    let authority = STANDARD.encode(authority_pem);
+    let certificate = STANDARD.encode(&identity.certificate_pem);
+    let key = STANDARD.encode(&identity.key_pem);
     format!(
         "apiVersion: v1
 kind: Config

@@ -16,7 +16,6 @@
 //! The processes end with the one that started them, even when that one is killed. Nothing in here reads the
 //! environment, the time of day or the terminal: what is needed of those is handed in.
 
-mod base64;
 mod binaries;
 mod certificates;
 mod control_plane;

@@ -153,6 +153,22 @@ impl RepositoryError {
         }
     }
 
+    /// The provider that the message begins with, for those who name it themselves.
+    pub fn label(&self) -> Option<&str> {
+        match self {
+            Self::Fetch { label, .. } => Some(label),
+            _ => None,
+        }
+    }
+
+    /// The message without the provider, for places that name it already.
+    pub fn without_label(&self) -> String {
+        match self {
+            Self::Fetch { source, .. } => source.to_string(),
+            other => other.to_string(),
+        }
+    }
+
     /// What there is instead of what was not found, where that is known.
     pub fn available(&self) -> &[String] {
         match self {
@@ -244,7 +260,7 @@ impl Repository {
         while let Some(version) = search.next() {
             let judged = match self.metadata(version.as_str()).await {
                 Ok(metadata) => Ok(metadata),
-                Err(error) if self.is_at_fault_alone(&error) => Err(error.to_string()),
+                Err(error) if self.is_at_fault_alone(&error) => Err(error.without_label()),
                 // A network that fails must not make an old version look like the newest.
                 Err(error) => return Err(error),
             };

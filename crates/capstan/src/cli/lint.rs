@@ -17,13 +17,13 @@ pub(crate) struct LintArgs {
 pub(crate) enum Lint {
     /// Check components files, with the metadata.yaml and the folder that they are in
     ///
-    /// Files are read as they are released, before variables are put in. Nothing is run and nothing is changed.
+    /// Files are read as they are released, before variables are replaced. Nothing is run and nothing is changed.
     #[command(after_help = COMPONENTS_EXAMPLES)]
     Components(LintFiles),
 
     /// Check templates of workload clusters, and files of ClusterClasses
     ///
-    /// Files are read as they are released, before variables are put in. Nothing is run and nothing is changed.
+    /// Files are read as they are released, before variables are replaced. Nothing is run and nothing is changed.
     #[command(after_help = TEMPLATE_EXAMPLES)]
     Template(LintFiles),
 }

@@ -38,6 +38,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     cli::QuickstartArgs,
+    commands::generate::check_cluster_name,
     error::CommandError,
     logging,
     printer::{Picture, Printer, coloured, dim},
@@ -46,12 +47,13 @@ use capstan_runtime::shell::{host_name, stop_on_signal};
 
 const NAMESPACE: &str = "default";
 const FIELD_MANAGER: &str = "capstan-quickstart";
-/// How long the API server may take to hear where webhooks are served now: what a former run stored names its port.
-const HEARSAY_LIMIT: Duration = Duration::from_secs(10);
-/// How long the sample Cluster may take.
+/// How long the API server may take to learn the new address of the webhooks: a former run stored its own port.
+const PROPAGATION_LIMIT: Duration = Duration::from_secs(10);
+/// How long the sample Cluster may take to be Provisioned.
 const PROVISIONED_LIMIT: Duration = Duration::from_mins(1);
 
 pub(crate) async fn run(args: QuickstartArgs, printer: Printer) -> Result<(), CommandError> {
+    check_cluster_name("--name", &args.name)?;
     let stop = stop_on_signal().map_err(|error| CommandError::new("cannot listen for signals", error))?;
     let started = Instant::now();
     let plane = tokio::select! {
@@ -135,7 +137,7 @@ async fn run_on(
         .await
         .map_err(|error| CommandError::new("cannot install the webhooks", error))?;
     let names: Vec<_> = crds.iter().map(|crd| crd.spec.names.kind.as_str()).collect();
-    printer.done(&format!("Kinds installed: {}", names.join(", ")));
+    printer.done(&format!("CRDs installed: {}", names.join(", ")));
 
     let options = ManagerOptions::embedded();
     let lease = capstan_cluster::LEASE;
@@ -207,7 +209,7 @@ async fn show_demo(
         took.as_millis()
     ));
     if !args.exit_when_ready {
-        printer.line("\nGo on in another terminal:\n");
+        printer.line("\nContinue in another terminal:\n");
         printer.command(&format!("export KUBECONFIG={}", plane.kubeconfig().display()));
         printer.command("kubectl get clusters,localclusters -o wide");
         printer.command(&format!("kubectl describe cluster {}", args.name));
@@ -248,7 +250,7 @@ async fn create_sample(client: &Client, name: &str) -> Result<(), CommandError> 
         move |error| CommandError::new(format!("cannot create {kind} {NAMESPACE}/{name}"), error)
     };
     let clusters: Api<Cluster> = Api::namespaced(client.clone(), NAMESPACE);
-    let deadline = Instant::now() + HEARSAY_LIMIT;
+    let deadline = Instant::now() + PROPAGATION_LIMIT;
     loop {
         match clusters.patch(name, &params, &Patch::Apply(&sample)).await {
             Ok(_) => break,

@@ -49,7 +49,7 @@ fn no_namespace_and_no_target() {
     let (_, without) = COMPONENTS.split_once("---\n").unwrap();
     refused_components(
         without,
-        &["no Namespace among the components", "hint: name one by --target-namespace"],
+        &["no Namespace among the components", "hint: name one with --target-namespace"],
     );
     // With a target it is no error.
     let user = User::of_acme();
@@ -244,6 +244,17 @@ fn a_cluster_that_cannot_be() {
     refused(&user, &with(&["--from-config-map-key", "k"]), &["the template can come from one place only"]);
     let name = ["generate", "cluster", "My_Cluster", "-n", "ns", "--from", "t.yaml"];
     refused(&user, &name, &["\"My_Cluster\" cannot be the name of a cluster"]);
+    let long = "x".repeat(64);
+    let name = ["generate", "cluster", &long, "-n", "ns", "--from", "t.yaml"];
+    let told = user.run(&name).fails(&["at most 63 characters, and this one has 64"]);
+    assert!(!told.contains(&long), "{told}");
+    // Nothing is started for a Cluster that cannot be.
+    for (name, expected) in
+        [("My_Cluster", "cannot be the name of a cluster"), (&long, "at most 63 characters")]
+    {
+        let told = user.run(&["quickstart", "--name", name]).fails(&[expected, "hint: --name takes"]);
+        assert!(told.starts_with("error: "), "{told}");
+    }
     let namespace = ["generate", "cluster", "c", "-n", "n.s", "--from", "t.yaml"];
     refused(&user, &namespace, &["\"n.s\" cannot be the name of a namespace"]);
     let none = ["generate", "cluster", "c", "--from", "t.yaml"];

@@ -12,8 +12,12 @@ const SHARED: &str = "capi-webhook-system";
 
 /// Checks the namespaces of components.
 pub(super) fn check(text: &Text<'_>) -> Vec<Judged> {
-    let namespaces = text.of_kind("Namespace");
-    let mut judged: Vec<_> = namespaces.iter().skip(1).map(|it| second(it, &namespaces)).collect();
+    let (shared_ones, namespaces): (Vec<_>, Vec<_>) =
+        text.of_kind("Namespace").into_iter().partition(|it| it.name() == SHARED);
+    let mut judged: Vec<_> = match namespaces.split_first() {
+        Some((first, others)) => others.iter().chain(&shared_ones).map(|it| second(it, first)).collect(),
+        None => shared_ones.iter().skip(1).map(|it| second(it, it)).collect(),
+    };
     if namespaces.is_empty() {
         judged.push(broken(
             &R10,
@@ -24,11 +28,8 @@ pub(super) fn check(text: &Text<'_>) -> Vec<Judged> {
     }
     let objects = text.objects();
     let own = |it: &&Object<'_>| !it.is_cluster_wide() && it.namespace().is_some_and(|it| it != SHARED);
-    let target = namespaces
-        .iter()
-        .map(Object::name)
-        .find(|it| *it != SHARED)
-        .or_else(|| objects.iter().find(own).and_then(Object::namespace));
+    let target =
+        namespaces.first().map(Object::name).or_else(|| objects.iter().find(own).and_then(Object::namespace));
     if let Some(target) = target {
         judged.extend(objects.iter().filter_map(|it| elsewhere(it, target)));
         judged.extend(objects.iter().flat_map(|it| references(it, target)));
@@ -37,13 +38,16 @@ pub(super) fn check(text: &Text<'_>) -> Vec<Judged> {
     judged
 }
 
-fn second(object: &Object<'_>, all: &[Object<'_>]) -> Judged {
-    let first = all.first().map(Object::name).unwrap_or_default();
+fn second(object: &Object<'_>, first: &Object<'_>) -> Judged {
     broken(
         &G17D,
         at(object, "/metadata/name"),
-        format!("{} is here besides Namespace {first}", object.title()),
-        "keep one Namespace in the components; clusterctl puts all objects into it",
+        format!("{} is here besides Namespace {}", object.title(), first.name()),
+        if object.name() == SHARED {
+            "leave it out: it is created for the objects in it"
+        } else {
+            "keep one Namespace in the components; clusterctl puts all objects into it"
+        },
     )
 }
 

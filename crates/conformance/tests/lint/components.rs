@@ -183,6 +183,20 @@ fn of_namespaces() -> Vec<Twin> {
                 add(it, &labelled("apiVersion: v1\nkind: Namespace", "  name: other\n"));
             },
         ),
+        twin(
+            "G17d",
+            "capi-webhook-system",
+            "Namespace capi-webhook-system is here besides Namespace foo-system",
+            "leave it out: it is created for the objects in it",
+            |it| {
+                let namespace = labelled("apiVersion: v1\nkind: Namespace", "  name: capi-webhook-system\n");
+                it.file.text = format!("{namespace}---\n{}", it.file.text);
+            },
+        ),
+        twin("R10", "", "there is no Namespace", "add one", |it| {
+            drop_document(it, "kind: Namespace\n");
+            add(it, &labelled("apiVersion: v1\nkind: Namespace", "  name: capi-webhook-system\n"));
+        }),
         twin("R10", "", "there is no Namespace", "add one", |it| drop_document(it, "kind: Namespace\n")),
         twin("R11", "kube-system", "Role x is in namespace kube-system", "put it into foo-system", |it| {
             let head = "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role";

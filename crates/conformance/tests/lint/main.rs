@@ -50,6 +50,30 @@ fn good_components_have_no_findings() {
     );
 }
 
+/// Shared objects need no Namespace of their own: it is added when the release is rendered.
+#[test]
+fn shared_objects_have_no_findings() {
+    let mut given = fixture::components();
+    let is_shared = |document: &&str| {
+        ["CustomResourceDefinition", "Service", "Certificate", "Issuer", "ValidatingWebhookConfiguration"]
+            .iter()
+            .any(|kind| document.contains(&format!("kind: {kind}\nmetadata:")))
+    };
+    let documents = given.file.text.split("---\n");
+    let moved: Vec<_> = documents
+        .map(|it| match is_shared(&it) {
+            true => it.replace("foo-system", "capi-webhook-system"),
+            false => it.to_owned(),
+        })
+        .collect();
+    given.file.text = moved.join("---\n");
+    assert!(given.file.text.matches("capi-webhook-system").count() > 5);
+    let report = check_components(&[given]);
+    assert!(broken(&report).is_empty(), "{:#?}", broken(&report));
+    let unbound = ids(&report.findings, |it| matches!(it, Outcome::NotApplicable { .. }));
+    assert_eq!(unbound, [].into());
+}
+
 #[test]
 fn good_templates_have_no_findings() {
     for given in [fixture::template(), fixture::topology(), fixture::class()] {

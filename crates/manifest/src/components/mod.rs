@@ -59,8 +59,8 @@ impl Components {
         self.objects
     }
 
-    /// What belongs to all instances of the provider: CRDs, webhook configurations, and what is in
-    /// [`SHARED_NAMESPACE`].
+    /// What belongs to all instances of the provider: CRDs, webhook configurations, and [`SHARED_NAMESPACE`] with what
+    /// is in it.
     pub fn shared(&self) -> impl Iterator<Item = &Value> {
         self.those(true)
     }
@@ -152,6 +152,7 @@ pub fn render(documents: Vec<Value>, options: &Options<'_>) -> Result<Components
     let target = target_namespace(&mut objects, options.target_namespace)?;
 
     let scopes = Scopes::of(&objects);
+    add_shared_namespace(&mut objects, &scopes);
     let is_shared: Vec<bool> = objects.iter().map(|object| is_shared(object, &scopes)).collect();
     let destination = Destination { target: &target, kept: Some(SHARED_NAMESPACE), scopes: &scopes };
     objects.iter_mut().try_for_each(|object| destination.take_in(object))?;
@@ -210,12 +211,26 @@ fn target_namespace(objects: &mut Vec<Object>, wanted: Option<&str>) -> Result<S
     Ok(target)
 }
 
+/// Adds the namespace of shared objects where the file has such objects, but not their namespace: the contract allows
+/// one Namespace in a release, and that is the default target.
+fn add_shared_namespace(objects: &mut Vec<Object>, scopes: &Scopes) {
+    let is_there = objects.iter().any(|it| it.is_namespace() && it.name() == SHARED_NAMESPACE);
+    let is_needed = objects.iter().any(|it| lives_in_shared_namespace(it, scopes));
+    if is_needed && !is_there {
+        objects.push(Object::namespace(objects.len(), SHARED_NAMESPACE));
+    }
+}
+
+fn lives_in_shared_namespace(object: &Object, scopes: &Scopes) -> bool {
+    scopes.is_namespaced(object) && object.namespace_name() == SHARED_NAMESPACE
+}
+
 fn is_shared(object: &Object, scopes: &Scopes) -> bool {
     object.is("apiextensions.k8s.io", "CustomResourceDefinition")
         || object.is("admissionregistration.k8s.io", "MutatingWebhookConfiguration")
         || object.is("admissionregistration.k8s.io", "ValidatingWebhookConfiguration")
         || object.is_namespace() && object.name() == SHARED_NAMESPACE
-        || scopes.is_namespaced(object) && object.namespace_name() == SHARED_NAMESPACE
+        || lives_in_shared_namespace(object, scopes)
 }
 
 /// Labels an object as one of the provider's. Upstream drops all labels where one of them is no string; an API

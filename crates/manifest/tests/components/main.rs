@@ -38,7 +38,7 @@ fn render(documents: Vec<Value>) -> Components {
 
 /// What becomes of one document, whose labels are of no interest.
 fn rendered(document: Value) -> Value {
-    let mut object = render(vec![document]).into_objects().remove(1);
+    let mut object = render(vec![document]).into_objects().pop().unwrap();
     object["metadata"].as_object_mut().unwrap().remove("labels");
     object
 }

@@ -147,15 +147,23 @@ fn shared_objects_stay_where_they_are() {
         object["metadata"]["namespace"] = json!(SHARED);
         object
     };
-    let rendered = render(vec![
-        object("v1", "ConfigMap", "own"),
-        in_shared("v1", "Service", "webhook"),
-        object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "crd"),
-        namespace(SHARED),
-        in_shared("rbac.authorization.k8s.io/v1", "ClusterRole", "cluster-wide"),
-        in_shared("cert-manager.io/v1", "Certificate", "serving"),
-        object("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "mutating"),
-    ]);
+    let with = |namespaces: Vec<Value>| {
+        let mut documents = namespaces;
+        documents.extend([
+            object("v1", "ConfigMap", "own"),
+            in_shared("v1", "Service", "webhook"),
+            object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "crd"),
+            in_shared("rbac.authorization.k8s.io/v1", "ClusterRole", "cluster-wide"),
+            in_shared("cert-manager.io/v1", "Certificate", "serving"),
+            object("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "mutating"),
+        ]);
+        render(documents)
+    };
+    // The namespace is added where the file does not bring it.
+    let mut without = with(vec![namespace("own-system")]).into_objects();
+    without.swap(0, 1);
+    assert_eq!(without, with(vec![namespace(SHARED), namespace("own-system")]).into_objects());
+    let rendered = with(vec![namespace(SHARED)]);
     let all = [SHARED, "new", "serving", "own", "webhook", "crd", "new-cluster-wide", "mutating"];
     assert_eq!(names(rendered.objects()), all);
     let shared: Vec<Value> = rendered.shared().cloned().collect();
@@ -167,5 +175,32 @@ fn shared_objects_stay_where_they_are() {
     }
     for object in rendered.objects() {
         assert_eq!(object["metadata"]["labels"]["cluster.x-k8s.io/provider"], "infrastructure-made-up");
+    }
+}
+
+#[test]
+fn the_shared_namespace_is_added_only_for_objects_in_it() {
+    let in_shared = |api_version, kind| {
+        let mut object = object(api_version, kind, "x");
+        object["metadata"]["namespace"] = json!(SHARED);
+        object
+    };
+    let mut webhooks =
+        object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "references-it");
+    webhooks["webhooks"] = json!([{"clientConfig": {"service": {"name": "s", "namespace": SHARED}}}]);
+    for (document, expected) in [
+        (in_shared("v1", "Service"), &["new", SHARED][..]),
+        (in_shared("rbac.authorization.k8s.io/v1", "ClusterRole"), &["new"]),
+        (webhooks, &["new"]),
+    ] {
+        let rendered = render(vec![document]).into_objects();
+        let namespaces: Vec<Value> = rendered.into_iter().filter(|it| it["kind"] == "Namespace").collect();
+        assert_eq!(names(&namespaces), expected);
+        for namespace in &namespaces {
+            assert_eq!(
+                namespace["metadata"]["labels"]["cluster.x-k8s.io/provider"],
+                "infrastructure-made-up"
+            );
+        }
     }
 }

@@ -32,7 +32,7 @@ pub(super) fn read(variables: &Variables) -> Result<(CertManager, Vec<String>), 
     let mut warnings: Vec<_> = super::check_environment(variables, KEY)?.into_iter().collect();
     let mut fields = Fields::of(variables.in_file(KEY).unwrap_or(&Value::Null), KEY)?;
     let url = match fields.text("url")? {
-        Some(url) => super::expand_setting(&url, "cert-manager.url", variables)?,
+        Some(url) => super::expand_address(&url, "cert-manager.url", variables)?,
         None => DEFAULT_URL.to_owned(),
     };
     let version = fields.text("version")?.unwrap_or_else(|| DEFAULT_VERSION.to_owned());

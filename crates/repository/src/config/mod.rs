@@ -11,10 +11,7 @@ pub(crate) mod value;
 mod variables;
 mod yaml;
 
-use std::{
-    fmt,
-    path::{Path, PathBuf},
-};
+use std::{fmt, path::PathBuf};
 
 use capstan_api::provider::ProviderType;
 use capstan_manifest::{envsubst::expand, images::Overrides as ImageOverrides};
@@ -213,9 +210,6 @@ impl Config {
         warnings.extend(providers::read(&variables).map(|it| it.1).unwrap_or_default());
         warnings.extend(images::read(&variables).map(|it| it.1).unwrap_or_default());
         warnings.extend(cert_manager::read(&variables).map(|it| it.1).unwrap_or_default());
-        if variables.get(OVERRIDES_FOLDER).is_some_and(|it| it.starts_with('~')) {
-            warnings.push(format!("{OVERRIDES_FOLDER}: ~ is not replaced; write ${{HOME}} instead"));
-        }
         Self { variables, origin, warnings }
     }
 
@@ -294,7 +288,7 @@ impl Config {
             None => Ok(None),
             Some(text) => {
                 let folder = expand_setting(&text, OVERRIDES_FOLDER, &self.variables)?;
-                Ok(Some(Path::new(&folder).to_path_buf()))
+                Ok(Some(self.environment().expand_home(&folder)))
             }
         }
     }
@@ -308,6 +302,16 @@ impl Config {
             ),
         })
     }
+}
+
+/// Replaces the variables of an address, and a leading `~/` by the home folder.
+fn expand_address(text: &str, setting: &str, variables: &Variables) -> Result<String, ConfigError> {
+    let text = expand_setting(text, setting, variables)?;
+    Ok(match (text.strip_prefix("~/"), &variables.environment.home) {
+        // In addresses, `%` begins an escape.
+        (Some(rest), Some(home)) => format!("{}/{rest}", home.to_string_lossy().replace('%', "%25")),
+        _ => text,
+    })
 }
 
 /// Replaces the variables of a setting by those of the environment; what is not set there is empty.

@@ -66,7 +66,7 @@ fn one(fields: &mut Fields<'_>, place: &str, variables: &Variables) -> Result<Pr
     let name = fields.text("name")?.unwrap_or_default();
     let kind = fields.text("type")?.unwrap_or_default();
     let url = fields.text("url")?.unwrap_or_default();
-    let url = super::expand_setting(&url, &format!("{place}.url"), variables)?;
+    let url = super::expand_address(&url, &format!("{place}.url"), variables)?;
     let invalid = |problem: String| ConfigError::Provider {
         place: place.to_owned(),
         name: name.clone(),

@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use super::*;
 
@@ -361,7 +361,7 @@ fn what_is_most_likely_a_mistake_is_warned_of() {
         ("images: {all: {tag: x}, ALL: {tag: y}}\n", &[], &["images.ALL: another key differs only in case"]),
         ("cert-manager: {timeout: soon}\n", &[], &["\"soon\" is not a duration"]),
         ("cert-manager: {versoin: v1}\n", &[], &["cert-manager: there is no field \"versoin\""]),
-        ("overridesFolder: ~/x\n", &[], &["~ is not replaced"]),
+        ("overridesFolder: ~/x\n", &[], &[]),
     ] {
         let config = yaml(text, variables);
         let warnings = config.warnings();
@@ -436,12 +436,37 @@ fn cert_manager_has_defaults_for_all() {
 }
 
 #[test]
+fn home_is_expanded_in_addresses() {
+    for (url, expected) in [
+        ("~/r/infrastructure-x/latest/c.yaml", "/home/me/r/infrastructure-x/latest/c.yaml"),
+        ("${TILDE}/r", "/home/me/r"),
+        ("/r/~/x", "/r/~/x"),
+        ("~other/r", "~other/r"),
+        ("https://example.com/~/r", "https://example.com/~/r"),
+    ] {
+        let variables = [("TILDE", "~")];
+        let providers = with_provider(&format!("name: x, {INFRASTRUCTURE}, url: '{url}'"), &variables);
+        let provider = providers.unwrap().into_iter().find(|it| it.name == "x").unwrap();
+        assert_eq!(provider.url, expected);
+        let config = yaml(&format!("cert-manager: {{url: '{url}'}}\n"), &variables);
+        assert_eq!(config.cert_manager().unwrap().url, expected);
+    }
+    // What is part of a path must not be read as an escape.
+    let environment = Environment { home: Some("/home/100%25".into()), ..Environment::default() };
+    let text = "cert-manager: {url: ~/r}\n";
+    let config = Config::parse(text, Format::Yaml, "clusterctl.yaml", &environment).unwrap();
+    assert_eq!(config.cert_manager().unwrap().url, "/home/100%2525/r");
+}
+
+#[test]
 fn the_overrides_folder_may_be_named() {
     for (text, variables, expected) in [
         ("", &[][..], None),
         ("overridesFolder: /o\n", &[], Some("/o")),
         ("overridesfolder: '${BASE}/o'\n", &[("BASE", "/base")], Some("/base/o")),
         ("overridesFolder: /o\n", &[("OVERRIDESFOLDER", "/e")], Some("/e")),
+        ("overridesFolder: ~/o\n", &[], Some("/home/me/o")),
+        ("overridesFolder: ${TILDE}/o\n", &[("TILDE", "~")], Some("/home/me/o")),
         ("overridesFolder: /o\n", &[("OVERRIDESFOLDER", " ")], None),
     ] {
         let folder = yaml(text, variables).overrides_folder().unwrap();

@@ -120,6 +120,12 @@ async fn a_repository_without_usable_versions_tells_why() {
         assert!(message.contains(part), "{message}");
     }
 
+    folder.write("r/infrastructure-mine/v0.2.0/other.yaml", "");
+    let error = folder.repository("latest").unwrap().version(None).await.unwrap_err();
+    let message = error.to_string();
+    assert!(message.contains("; v0.2.0: not found: "), "{message}");
+    assert_eq!(message.matches("infrastructure-mine: ").count(), 0, "a provider is named once: {message}");
+
     fs::remove_dir_all(folder.path("r/infrastructure-mine")).unwrap();
     fs::create_dir_all(folder.path("r/infrastructure-other")).unwrap();
     let error = folder.repository("latest").unwrap().version(None).await.unwrap_err();

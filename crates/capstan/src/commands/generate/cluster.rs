@@ -72,7 +72,7 @@ async fn target_namespace(args: &ClusterArgs, cluster: &Lazy<'_>) -> Result<Stri
     }
     let located = cluster.locate().await?.ok_or_else(|| {
         CommandError::plain("no kubeconfig says which namespace the cluster is for")
-            .hint("name the namespace by --target-namespace")
+            .hint("name the namespace with --target-namespace")
     })?;
     Ok(located.namespace().to_owned())
 }
@@ -131,7 +131,7 @@ impl<'a> Source<'a> {
             (false, true, None) => match name {
                 Some(name) => Ok(Self::ConfigMap { name, namespace, key: key.unwrap_or(CONFIG_MAP_KEY) }),
                 None => {
-                    Err(CommandError::plain("no ConfigMap is named").hint("name it by --from-config-map"))
+                    Err(CommandError::plain("no ConfigMap is named").hint("name it with --from-config-map"))
                 }
             },
             (false, false, Some(from)) => Ok(Self::Address(from)),

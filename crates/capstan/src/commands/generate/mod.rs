@@ -7,7 +7,7 @@ mod source;
 mod variables;
 mod yaml;
 
-use capstan_api::admission::rules::is_dns_label;
+use capstan_api::admission::rules::{is_dns_label, is_dns_subdomain};
 use capstan_manifest::{
     envsubst::{MissingVariables, RenderError},
     text::TextError,
@@ -74,19 +74,70 @@ fn unset(origin: &str, missing: &MissingVariables, asked: Asked, session: &Sessi
         Asked::Provider => "--describe",
     };
     error.hint(format!(
-        "set each in the environment (`export {}=...`) or in the configuration file (`{example}: ...`); {list} tells \
-         what there is to set",
+        "set each in the environment (`export {}=...`) or in the configuration file (`{example}: ...`); {list} lists \
+         all of them",
         environment_name(example)
     ))
 }
 
+/// The longest name of a Cluster or a namespace: both are values of labels.
+const LONGEST_NAME: usize = 63;
+
 /// Refuses a namespace that no API server would take; an empty one is none.
 pub(crate) fn check_namespace(flag: &str, namespace: Option<&str>) -> Result<(), CommandError> {
-    match namespace {
-        Some(namespace) if !namespace.is_empty() && !is_dns_label(namespace) => {
-            Err(CommandError::plain(format!("{namespace:?} cannot be the name of a namespace"))
-                .hint(format!("{flag} takes at most 63 lower-case letters, digits and dashes")))
+    match namespace.filter(|it| !it.is_empty() && !is_dns_label(it)) {
+        None => Ok(()),
+        Some(namespace) => Err(refused("namespace", namespace)
+            .hint(format!("{flag} takes at most {LONGEST_NAME} lower-case letters, digits and dashes"))),
+    }
+}
+
+/// Refuses a name that no Cluster can have.
+pub(crate) fn check_cluster_name(argument: &str, name: &str) -> Result<(), CommandError> {
+    if name.len() <= LONGEST_NAME && is_dns_subdomain(name) {
+        return Ok(());
+    }
+    Err(refused("cluster", name).hint(format!(
+        "{argument} takes at most {LONGEST_NAME} lower-case letters, digits, dashes and dots, with a letter or digit at \
+         both ends"
+    )))
+}
+
+/// Says why a name is refused. A long one is not repeated.
+fn refused(what: &str, name: &str) -> CommandError {
+    let length = name.chars().count();
+    CommandError::plain(if length > LONGEST_NAME {
+        format!("the name of a {what} has at most {LONGEST_NAME} characters, and this one has {length}")
+    } else {
+        format!("{name:?} cannot be the name of a {what}")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_that_an_api_server_takes() {
+        let long = "x".repeat(64);
+        let too_long =
+            |what: &str| Some(format!("the name of a {what} has at most 63 characters, and this one has 64"));
+        let bad = |what: &str, name: &str| Some(format!("{name:?} cannot be the name of a {what}"));
+        for (name, cluster, namespace) in [
+            ("a", None, None),
+            (&long[1..], None, None),
+            (&long, too_long("cluster"), too_long("namespace")),
+            ("a.b", None, bad("namespace", "a.b")),
+            ("A", bad("cluster", "A"), bad("namespace", "A")),
+            ("-a", bad("cluster", "-a"), bad("namespace", "-a")),
+            ("a..b", bad("cluster", "a..b"), bad("namespace", "a..b")),
+            ("", bad("cluster", ""), None),
+        ] {
+            let said = |checked: Result<(), CommandError>| checked.err().map(|it| it.message);
+            assert_eq!(said(check_cluster_name("NAME", name)), cluster, "{name}");
+            assert_eq!(said(check_namespace("--target-namespace", Some(name))), namespace, "{name}");
         }
-        _ => Ok(()),
+        let hint = check_cluster_name("--name", &long).unwrap_err().hint.unwrap();
+        assert!(hint.starts_with("--name takes at most 63"), "{hint}");
     }
 }

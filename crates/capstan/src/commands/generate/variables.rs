@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use capstan_api::admission::rules::is_dns_subdomain;
 use capstan_manifest::envsubst::Variable;
 use capstan_repository::{Config, Version};
 use serde_json::json;
 
-use super::check_namespace;
+use super::{check_cluster_name, check_namespace};
 use crate::{cli::generate::ClusterArgs, error::CommandError, output};
 
 const CLUSTER_NAME: &str = "CLUSTER_NAME";
@@ -19,10 +18,7 @@ const WORKER_MACHINE_COUNT: &str = "WORKER_MACHINE_COUNT";
 /// Lets flags and arguments win over the environment and the configuration file.
 pub(super) fn set(config: &mut Config, args: &ClusterArgs, namespace: &str) -> Result<(), CommandError> {
     check_namespace("--target-namespace", Some(namespace))?;
-    if !is_dns_subdomain(&args.name) {
-        return Err(CommandError::plain(format!("{:?} cannot be the name of a cluster", args.name))
-            .hint("use lower-case letters, digits, dashes and dots, with a letter or digit at both ends"));
-    }
+    check_cluster_name("NAME", &args.name)?;
     config.set(NAMESPACE, namespace.to_owned());
     config.set(CLUSTER_NAME, args.name.clone());
     if let Some(version) = args.kubernetes_version.as_deref().filter(|it| !it.is_empty()) {
