@@ -3,7 +3,7 @@
 //! clusterctl updates objects; we apply them. Without this the fields of an update would stay for good, since nobody
 //! who applies owns them.
 
-use capstan_api::names::FIELD_MANAGER;
+use capstan_api::names::{CLUSTERCTL_FIELD_MANAGER as CLUSTERCTL, FIELD_MANAGER};
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{FieldsV1, ManagedFieldsEntry};
 use kube::{
@@ -14,8 +14,6 @@ use serde_json::{Value, json};
 
 use crate::{ManagementCluster, ServerError, error, sweep::Component};
 
-/// The name under which clusterctl writes.
-const CLUSTERCTL: &str = "clusterctl";
 const APPLY: &str = "Apply";
 const UPDATE: &str = "Update";
 const AT_ONCE: usize = 16;

@@ -5,7 +5,10 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use capstan_management::ManagementCluster;
 use capstan_testkit::Plane;
-use kube::{Client, ResourceExt, api::DynamicObject};
+use kube::{
+    Client, ResourceExt,
+    api::{DynamicObject, PostParams},
+};
 use serde_json::{Value, json};
 
 use crate::user::{Told, User};
@@ -257,6 +260,21 @@ impl Estate {
     /// The management cluster, as libraries see it.
     pub(crate) fn cluster(&self) -> ManagementCluster {
         ManagementCluster::new(self.client.clone(), "the story's server")
+    }
+
+    /// Creates objects as `kubectl apply` does.
+    pub(crate) async fn create_by_hand(&self, objects: &[Value]) {
+        let cluster = self.cluster();
+        let params = PostParams {
+            field_manager: Some("kubectl-client-side-apply".to_owned()),
+            ..PostParams::default()
+        };
+        for object in objects {
+            let kind = cluster.kinds().await.unwrap().of(object).unwrap().clone();
+            let object: DynamicObject = serde_json::from_value(object.clone()).unwrap();
+            let api = cluster.objects(&kind, object.metadata.namespace.as_deref());
+            api.create(&params, &object).await.unwrap();
+        }
     }
 
     /// What clusterctl's label marks, by kind and name, without what servers add.

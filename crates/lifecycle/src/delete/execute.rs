@@ -6,7 +6,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use super::{DeleteError, DeletePlan, Removal, Stage, usage};
+use super::{DeleteError, DeletePlan, Removal, Stage, search::Scope, usage};
 use capstan_management::{ManagementCluster, ObjectRef, error, sweep::Component};
 
 /// How many requests are under way at a time.
@@ -58,7 +58,8 @@ pub(crate) async fn execute(
         if stage == Stage::Crds {
             // They take their objects with them, and the plan is some seconds old.
             let kinds = cluster.kinds().await?;
-            let usages = usage::of_crds(cluster, kinds, &plan.selection, &members).await?;
+            let scope = Scope::new(&plan.selection, plan.targets.iter().flat_map(|it| &it.entries));
+            let usages = usage::of_crds(cluster, kinds, &scope, &members).await?;
             if !usages.is_empty() {
                 return Err(DeleteError::MadeMeanwhile { usages });
             }

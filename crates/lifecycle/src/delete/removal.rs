@@ -95,6 +95,8 @@ pub enum WhyKept {
     OthersNamespace(String),
     /// It is a namespace that every cluster has.
     CommonNamespace,
+    /// It carries the label of this provider, but was not installed for it.
+    NotInstalled(String),
 }
 
 /// What is known when it is decided what goes.
@@ -154,6 +156,10 @@ impl Site<'_> {
 
     fn why_kept(&self, component: &Component, chosen: &Chosen) -> Option<WhyKept> {
         let is_asked = self.options.include_crd;
+        let namespaces: Vec<&str> = chosen.entries.iter().map(|it| it.namespace.as_str()).collect();
+        if !component.is_installed(&namespaces) {
+            return Some(WhyKept::NotInstalled(chosen.label.clone()));
+        }
         match wave(component) {
             Wave::Crds if !is_asked => Some(WhyKept::Shared),
             Wave::Namespaces => self.why_namespace_kept(&component.id.name, chosen),
@@ -305,6 +311,10 @@ pub(crate) mod tests {
     }
 
     fn judge(options: Options, others: &[Installed]) -> DeleteTarget {
+        judge_with(options, others, &[])
+    }
+
+    fn judge_with(options: Options, others: &[Installed], more: &[Component]) -> DeleteTarget {
         let entry = installed("acme", "acme-system");
         let chosen = [Chosen { label: LABEL.to_owned(), entries: vec![entry.clone()] }];
         let inventory = Inventory { providers: [&[entry], others].concat(), strange: Vec::new() };
@@ -313,7 +323,7 @@ pub(crate) mod tests {
         kinds.learn(&json!({"spec": {"group": "example.com", "scope": "Namespaced",
             "names": {"kind": "Acme", "plural": "acmes"},
             "versions": [{"name": "v1", "served": true, "storage": true}]}}));
-        let found = found();
+        let found = [found().as_slice(), more].concat();
         let webhook = |name: &str, namespace: &str| {
             let id = found.iter().find(|it| it.id.name == name && it.id.kind == WEBHOOKS).unwrap().id.clone();
             (id, vec![namespace.to_owned()])
@@ -403,6 +413,24 @@ pub(crate) mod tests {
                 |name: &str| target.kept.iter().find(|it| it.object.name == name).map(|it| it.why.clone());
             assert_eq!((why("acme-system"), why(SHARED_NAMESPACE)), (own, shared), "{other}");
         }
+    }
+
+    #[test]
+    fn an_object_of_a_user_stays_whatever_its_label() {
+        let team = |kind: &str, manager: &str| {
+            let mut copy = component("v1", kind, Some("team"), "copy", LABEL);
+            let fields = json!({"f:metadata": {"f:labels": {format!("f:{}", label::CLUSTERCTL): {}}}});
+            let entry = json!([{"manager": manager, "operation": "Update", "fieldsV1": fields}]);
+            copy.metadata.namespace = Some("team".to_owned());
+            copy.metadata.managed_fields = Some(serde_json::from_value(entry).unwrap());
+            copy
+        };
+        let copied = [team("ConfigMap", "kubectl-client-side-apply"), team("Role", "capstan")];
+        let target = judge_with(Options::default(), &[], &copied);
+        let kept = Kept { object: copied[0].id.clone(), why: WhyKept::NotInstalled(LABEL.to_owned()) };
+        assert!(target.kept.contains(&kept), "{:?}", target.kept);
+        assert!(names(&target).contains(&"settings Role team/copy".to_owned()));
+        assert!(!names(&target).iter().any(|it| it.contains("ConfigMap")));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::UpgradeError;
-use capstan_management::{Kind, ManagementCluster, ObjectRef, ServerError, error, sweep};
+use capstan_management::{Kind, ManagementCluster, ObjectRef, ServerError, error, inventory, sweep};
 
 /// The annotation with the number of replicas before an upgrade.
 const REPLICAS: &str = "capstan.dev/replicas-before-upgrade";
@@ -42,7 +42,7 @@ enum Change {
 /// Stops the controllers of a provider, and waits until none runs.
 pub(super) async fn stop(cluster: &ManagementCluster, label: &str) -> Result<(), UpgradeError> {
     let Some(kind) = deployments(cluster).await? else { return Ok(()) };
-    let found = cluster.list(&kind, None, &sweep::selector_of(label)).await?;
+    let found = installed(cluster, &kind, label).await?;
     let each = found.into_iter().map(|deployment| stop_one(cluster, &kind, deployment));
     stream::iter(each).buffer_unordered(AT_ONCE).try_collect().await
 }
@@ -79,7 +79,7 @@ async fn start_unless_named(
     named: &HashSet<Name>,
 ) -> Result<bool, UpgradeError> {
     let Some(kind) = deployments(cluster).await? else { return Ok(false) };
-    let found = cluster.list(&kind, None, &sweep::selector_of(label)).await?;
+    let found = installed(cluster, &kind, label).await?;
     let are_stopped = found.iter().any(|it| to_start(it, false) != Change::None);
     let each = found.into_iter().map(async |deployment| {
         let is_named = named.contains(&(deployment.namespace().unwrap_or_default(), deployment.name_any()));
@@ -88,6 +88,24 @@ async fn start_unless_named(
     });
     stream::iter(each).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
     Ok(are_stopped)
+}
+
+/// The Deployments of a provider; not what users copied from them.
+async fn installed(
+    cluster: &ManagementCluster,
+    kind: &Kind,
+    label: &str,
+) -> Result<Vec<DynamicObject>, ServerError> {
+    let mut own = Vec::new();
+    for deployment in cluster.list(kind, None, &sweep::selector_of(label)).await? {
+        let namespace = deployment.namespace().unwrap_or_default();
+        if sweep::is_installed(&deployment.metadata, &[])
+            || inventory::has_entry(cluster, &namespace, label).await?
+        {
+            own.push(deployment);
+        }
+    }
+    Ok(own)
 }
 
 /// The namespace and name of a Deployment.
