@@ -12,11 +12,10 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::{ManagementCluster, ServerError, error, sweep::Component};
+use crate::{ManagementCluster, REQUESTS_AT_ONCE, ServerError, error, sweep::Component};
 
 const APPLY: &str = "Apply";
 const UPDATE: &str = "Update";
-const AT_ONCE: usize = 16;
 /// How often an object may change under our hands.
 const MOST_TRIES: usize = 5;
 
@@ -24,7 +23,7 @@ const MOST_TRIES: usize = 5;
 pub async fn adopt(cluster: &ManagementCluster, objects: &[Component]) -> Result<(), ServerError> {
     let theirs = objects.iter().filter(|it| is_needed(it));
     stream::iter(theirs.map(|object| adopt_one(cluster, object)))
-        .buffer_unordered(AT_ONCE)
+        .buffer_unordered(REQUESTS_AT_ONCE)
         .try_collect()
         .await
 }

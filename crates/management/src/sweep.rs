@@ -11,10 +11,8 @@ use kube::{
 };
 use serde_json::Value;
 
-use crate::{Kind, ManagementCluster, ObjectRef, ServerError, error};
+use crate::{Kind, ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError, error};
 
-/// How many lists are under way at a time.
-const AT_ONCE: usize = 16;
 /// Kinds that are never part of a release: controllers make them, in masses, some with the labels of what they are made
 /// from.
 const DERIVED: [(&str, &str); 8] = [
@@ -141,7 +139,7 @@ async fn each_kind(
     let is_meant = |it: &&Kind| it.is_managed && !is_derived(it) && fits(it);
     let kinds = cluster.kinds().await?.preferred().filter(is_meant);
     let lists = kinds.map(|kind| list(kind));
-    let mut found = stream::iter(lists).buffer_unordered(AT_ONCE).try_concat().await?;
+    let mut found = stream::iter(lists).buffer_unordered(REQUESTS_AT_ONCE).try_concat().await?;
     found.sort_by(|a, b| a.id.cmp(&b.id));
     Ok(found)
 }

@@ -6,12 +6,10 @@ use kube::core::ObjectMeta;
 
 use super::{Selection, choice};
 use capstan_management::{
-    Kind, Kinds, ManagementCluster, ServerError, error,
+    Kind, Kinds, ManagementCluster, REQUESTS_AT_ONCE, ServerError, error,
     inventory::Installed,
     sweep::{Component, component, is_installed, sweep_kinds},
 };
-
-const AT_ONCE: usize = 16;
 
 /// What belongs to the providers that are meant.
 pub(crate) struct Scope<'a> {
@@ -69,7 +67,8 @@ pub(crate) async fn survey<'a>(
             Ok::<_, ServerError>((is_meant, Reading { kind, objects }))
         }
     });
-    let looks: Vec<(bool, Reading<'_>)> = stream::iter(looks).buffer_unordered(AT_ONCE).try_collect().await?;
+    let looks: Vec<(bool, Reading<'_>)> =
+        stream::iter(looks).buffer_unordered(REQUESTS_AT_ONCE).try_collect().await?;
     for (_, Reading { kind, objects }) in &looks {
         let own = objects.iter().flatten().filter(|it| choice::is_component(selection, it));
         components.extend(own.map(|it| component(kind, it.clone())));

@@ -7,9 +7,8 @@ use futures::{StreamExt, TryStreamExt, stream};
 use kube::core::ObjectMeta;
 
 use super::search::{Reading, Scope, look};
-use capstan_management::{Kind, Kinds, ManagementCluster, ServerError, sweep::Component};
+use capstan_management::{Kind, Kinds, ManagementCluster, REQUESTS_AT_ONCE, ServerError, sweep::Component};
 
-const AT_ONCE: usize = 16;
 /// How many objects of a kind are named.
 const NAMED: usize = 10;
 
@@ -67,7 +66,8 @@ pub(crate) async fn find(
         let objects = look(cluster, kinds, kind, Some(namespace), "").await?;
         Ok::<_, ServerError>(usage(kind, &objects, scope, false))
     });
-    let within: Vec<Option<Usage>> = stream::iter(looks).buffer_unordered(AT_ONCE).try_collect().await?;
+    let within: Vec<Option<Usage>> =
+        stream::iter(looks).buffer_unordered(REQUESTS_AT_ONCE).try_collect().await?;
     let own = readings.iter().map(|it| usage(it.kind, &it.objects, scope, true));
     let mut usages: Vec<Usage> = own.chain(within).flatten().collect();
     usages.sort();
@@ -86,7 +86,8 @@ pub(crate) async fn of_crds(
         let objects = look(cluster, kinds, kind, None, "").await?;
         Ok::<_, ServerError>(usage(kind, &objects, scope, true))
     });
-    let usages: Vec<Option<Usage>> = stream::iter(looks).buffer_unordered(AT_ONCE).try_collect().await?;
+    let usages: Vec<Option<Usage>> =
+        stream::iter(looks).buffer_unordered(REQUESTS_AT_ONCE).try_collect().await?;
     let mut usages: Vec<Usage> = usages.into_iter().flatten().collect();
     usages.sort();
     Ok(usages)

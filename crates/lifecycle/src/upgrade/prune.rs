@@ -7,10 +7,9 @@ use futures::{StreamExt, TryStreamExt, stream};
 use kube::api::ListParams;
 use serde_json::Value;
 
-use capstan_management::{Kind, ManagementCluster, ObjectRef, ServerError, error, sweep::Component};
-
-/// How many requests are under way at a time.
-const AT_ONCE: usize = 16;
+use capstan_management::{
+    Kind, ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError, error, sweep::Component,
+};
 
 /// What becomes of the objects that a release no longer has.
 #[derive(Clone, Debug, Default)]
@@ -84,7 +83,7 @@ pub(super) async fn delete(
             Err(error) => Err(cluster.failed(format!("delete {id}"), error)),
         }
     });
-    let kept: Vec<_> = stream::iter(each).buffer_unordered(AT_ONCE).try_collect().await?;
+    let kept: Vec<_> = stream::iter(each).buffer_unordered(REQUESTS_AT_ONCE).try_collect().await?;
     Ok(kept.into_iter().flatten().collect())
 }
 

@@ -10,21 +10,22 @@ use kube::{
     api::{DynamicObject, Patch, PatchParams},
 };
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
 
 use super::UpgradeError;
-use capstan_management::{Kind, ManagementCluster, ObjectRef, ServerError, error, inventory, sweep};
+use capstan_management::{
+    Kind, ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError, error, inventory,
+    retry::{Backoff, Wait},
+    sweep,
+};
 
 /// The annotation with the number of replicas before an upgrade.
 const REPLICAS: &str = "capstan.dev/replicas-before-upgrade";
-/// How many requests are under way at a time.
-const AT_ONCE: usize = 16;
-/// How often a Deployment may change under our hands.
+/// How often to try to change a Deployment while others change it.
 const MOST_TRIES: usize = 5;
+const CONFLICT_BACKOFF: Backoff = Backoff::constant(Duration::from_millis(50));
 /// How long Pods may take to end.
 const LIMIT: Duration = Duration::from_mins(1);
-const FIRST_DELAY: Duration = Duration::from_millis(50);
-const LONGEST_DELAY: Duration = Duration::from_secs(1);
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(1));
 
 /// What to do with a Deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +45,7 @@ pub(super) async fn stop(cluster: &ManagementCluster, label: &str) -> Result<(),
     let Some(kind) = deployments(cluster).await? else { return Ok(()) };
     let found = installed(cluster, &kind, label).await?;
     let each = found.into_iter().map(|deployment| stop_one(cluster, &kind, deployment));
-    stream::iter(each).buffer_unordered(AT_ONCE).try_collect().await
+    stream::iter(each).buffer_unordered(REQUESTS_AT_ONCE).try_collect().await
 }
 
 /// Starts as many controllers of a provider as there were before they were stopped. Whether any were.
@@ -70,7 +71,7 @@ pub(super) async fn start_new(
         change(cluster, &kind, noted, |it| to_start(it, true)).await?;
         Ok::<_, UpgradeError>(())
     });
-    stream::iter(each).buffer_unordered(AT_ONCE).try_collect().await
+    stream::iter(each).buffer_unordered(REQUESTS_AT_ONCE).try_collect().await
 }
 
 async fn start_unless_named(
@@ -86,7 +87,7 @@ async fn start_unless_named(
         change(cluster, &kind, deployment, |it| to_start(it, is_named)).await?;
         Ok::<_, UpgradeError>(())
     });
-    stream::iter(each).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
+    stream::iter(each).buffer_unordered(REQUESTS_AT_ONCE).try_collect::<()>().await?;
     Ok(are_stopped)
 }
 
@@ -132,18 +133,17 @@ async fn stop_one(
 ) -> Result<(), UpgradeError> {
     let Some(mut deployment) = change(cluster, kind, deployment, to_stop).await? else { return Ok(()) };
     let (api, name) = (cluster.objects(kind, deployment.namespace().as_deref()), deployment.name_any());
-    let (start, mut delay) = (Instant::now(), FIRST_DELAY);
+    let mut wait = Wait::new(BACKOFF, LIMIT);
     loop {
         let left = running(&deployment);
         if left == 0 {
             return Ok(());
         }
-        if start.elapsed() > LIMIT {
+        if wait.is_over() {
             let deployment = Box::new(id(kind, &deployment));
             return Err(UpgradeError::StillRunning { deployment, seconds: LIMIT.as_secs(), left });
         }
-        sleep(delay).await;
-        delay = (delay * 2).min(LONGEST_DELAY);
+        wait.pause().await;
         match api.get_opt(&name).await {
             Ok(Some(found)) => deployment = found,
             Ok(None) => return Ok(()),
@@ -165,6 +165,7 @@ async fn change(
     let (api, name) = (cluster.objects(kind, deployment.namespace().as_deref()), deployment.name_any());
     let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
     let id = id(kind, &deployment);
+    let mut wait = Wait::new(CONFLICT_BACKOFF, Duration::MAX);
     for tries in 1.. {
         let Some(patch) = patch(&decide(&deployment), deployment.metadata.resource_version.as_deref()) else {
             break;
@@ -175,7 +176,7 @@ async fn change(
             Err(error) if error::is_transient(&error) && tries < MOST_TRIES => {}
             Err(error) => return Err(cluster.failed(format!("scale {id}"), error)),
         }
-        sleep(FIRST_DELAY).await;
+        wait.pause().await;
         let found = api.get_opt(&name).await;
         match found.map_err(|error| cluster.failed(format!("look at {id}"), error))? {
             Some(found) => deployment = found,
