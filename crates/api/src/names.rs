@@ -23,6 +23,13 @@ pub const INVENTORY: &str = "inventory";
 pub const CERT_MANAGER: &str = "cert-manager";
 /// Who owns what is written to a management cluster by commands.
 pub const FIELD_MANAGER: &str = "capstan";
+/// The field manager of clusterctl.
+pub const CLUSTERCTL_FIELD_MANAGER: &str = "clusterctl";
+/// The field manager of upstream's provider operator.
+pub const OPERATOR_FIELD_MANAGER: &str = "capi-operator";
+
+/// The namespace of the components that all instances of a provider share.
+pub const SHARED_NAMESPACE: &str = "capi-webhook-system";
 
 /// Finalizers.
 pub mod finalizer {

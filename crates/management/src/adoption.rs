@@ -3,7 +3,7 @@
 //! clusterctl updates objects; we apply them. Without this the fields of an update would stay for good, since nobody
 //! who applies owns them.
 
-use capstan_api::names::FIELD_MANAGER;
+use capstan_api::names::{CLUSTERCTL_FIELD_MANAGER as CLUSTERCTL, FIELD_MANAGER};
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{FieldsV1, ManagedFieldsEntry};
 use kube::{
@@ -12,13 +12,10 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::{ManagementCluster, ServerError, error, sweep::Component};
+use crate::{ManagementCluster, REQUESTS_AT_ONCE, ServerError, error, sweep::Component};
 
-/// The name under which clusterctl writes.
-const CLUSTERCTL: &str = "clusterctl";
 const APPLY: &str = "Apply";
 const UPDATE: &str = "Update";
-const AT_ONCE: usize = 16;
 /// How often an object may change under our hands.
 const MOST_TRIES: usize = 5;
 
@@ -26,7 +23,7 @@ const MOST_TRIES: usize = 5;
 pub async fn adopt(cluster: &ManagementCluster, objects: &[Component]) -> Result<(), ServerError> {
     let theirs = objects.iter().filter(|it| is_needed(it));
     stream::iter(theirs.map(|object| adopt_one(cluster, object)))
-        .buffer_unordered(AT_ONCE)
+        .buffer_unordered(REQUESTS_AT_ONCE)
         .try_collect()
         .await
 }

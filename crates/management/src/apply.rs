@@ -7,18 +7,18 @@ use capstan_api::names::FIELD_MANAGER;
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::api::{Patch, PatchParams};
 use serde_json::Value;
-use tokio::time::{Instant, sleep};
 
-use crate::{Kind, Kinds, ManagementCluster, ObjectRef, ServerError, error, served};
+use crate::{
+    Kind, Kinds, ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError, error,
+    retry::{Backoff, retry},
+    served,
+};
 
-/// How many requests are under way at a time.
-const AT_ONCE: usize = 16;
-/// For how long a request is repeated that fails for a reason that passes.
+/// How long to retry transient failures.
 const RETRY_LIMIT: Duration = Duration::from_mins(1);
-/// For how long a kind or a namespace may be unknown that was just made: servers hear of it one after the other.
+/// How long a new kind or namespace may be unknown: API servers learn of it one after the other.
 const PROPAGATION_LIMIT: Duration = Duration::from_secs(30);
-const FIRST_DELAY: Duration = Duration::from_millis(100);
-const LONGEST_DELAY: Duration = Duration::from_secs(3);
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(3));
 
 /// Objects that wait for nothing but the waves before theirs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -165,7 +165,7 @@ pub async fn write(
             tell(ApplyEvent::Applied(&ObjectRef::of(object)));
             Ok::<_, ApplyError>(())
         });
-        stream::iter(applied).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
+        stream::iter(applied).buffer_unordered(REQUESTS_AT_ONCE).try_collect::<()>().await?;
         if wave == Wave::Crds {
             served::wait(cluster, used(&members, objects)).await?;
         }
@@ -204,20 +204,16 @@ pub async fn put(
     let id = ObjectRef::of(object);
     let api = cluster.objects(kind, id.namespace.as_deref());
     let params = params();
-    let start = Instant::now();
-    let mut delay = FIRST_DELAY;
-    // What has become of it nobody wants to know, and CRDs are large.
-    while let Err(error) = api.patch_metadata(&id.name, &params, &Patch::Apply(object)).await {
-        let is_transient = is_worth_another_try(&error, start.elapsed());
-        let failed = cluster.failed(format!("apply {id}"), error);
-        if !is_transient {
-            return Err(failed);
-        }
-        tell(ApplyEvent::Retrying { object: &id, reason: failed.to_string() });
-        sleep(delay).await;
-        delay = (delay * 2).min(LONGEST_DELAY);
-    }
-    Ok(())
+    let request = || async {
+        // The response is not needed, and CRDs are large.
+        let applied = api.patch_metadata(&id.name, &params, &Patch::Apply(object)).await;
+        applied.map(|_| ()).map_err(|error| cluster.failed(format!("apply {id}"), error))
+    };
+    let is_transient = |error: &ServerError, elapsed| is_worth_another_try(&error.source, elapsed);
+    let report = |error: &ServerError| {
+        tell(ApplyEvent::Retrying { object: &id, reason: error.to_string() });
+    };
+    retry(BACKOFF, request, is_transient, report).await
 }
 
 fn is_worth_another_try(error: &kube::Error, elapsed: Duration) -> bool {

@@ -6,19 +6,20 @@ use kube::{
     Api, Client,
     api::{DynamicObject, ListParams, ObjectList, PartialObjectMeta},
 };
-use tokio::{
-    sync::OnceCell,
-    time::{Instant, sleep},
+use tokio::{sync::OnceCell, time::Instant};
+
+use crate::{
+    Kind, Kinds, ServerError, error,
+    retry::{Backoff, retry},
 };
 
-use crate::{Kind, Kinds, ServerError};
-
-/// How many objects a list asks for at a time.
+/// How many requests to send at the same time. Each may need a connection of its own.
+pub const REQUESTS_AT_ONCE: usize = 16;
+/// How many objects to list at a time.
 const PAGE: u32 = 500;
-/// For how long a list is asked for again that the server is too busy for.
+/// How long to retry a list while the server is too busy.
 const RETRY_LIMIT: Duration = Duration::from_secs(15);
-const FIRST_DELAY: Duration = Duration::from_millis(20);
-const LONGEST_DELAY: Duration = Duration::from_millis(500);
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(20), Duration::from_millis(500));
 
 /// A management cluster.
 #[derive(Clone)]
@@ -108,9 +109,11 @@ impl ManagementCluster {
     {
         let mut params = ListParams::default().labels(selector).limit(PAGE);
         let mut items = Vec::new();
-        let (start, mut delay) = (Instant::now(), FIRST_DELAY);
+        let start = Instant::now();
+        // The server answers for a new kind a moment after its CRD is created.
+        let is_busy = |error: &kube::Error, _| error::is_busy(error) && start.elapsed() < RETRY_LIMIT;
         loop {
-            match page(params.clone()).await {
+            match retry(BACKOFF, || page(params.clone()), is_busy, |_| {}).await {
                 Ok(list) => {
                     items.extend(list.items);
                     params.continue_token = list.metadata.continue_.filter(|it| !it.is_empty());
@@ -123,12 +126,7 @@ impl ManagementCluster {
                     items.clear();
                     params = ListParams { limit: None, continue_token: None, ..params };
                 }
-                Err(error) if crate::error::is_not_found(&error) => return Ok(Vec::new()),
-                // A kind that was just made answers a moment later.
-                Err(error) if crate::error::is_busy(&error) && start.elapsed() < RETRY_LIMIT => {
-                    sleep(delay).await;
-                    delay = (delay * 2).min(LONGEST_DELAY);
-                }
+                Err(error) if error::is_not_found(&error) => return Ok(Vec::new()),
                 Err(error) => {
                     return Err(self.failed(format!("list objects of kind {}", kind.resource.kind), error));
                 }

@@ -16,20 +16,17 @@ use kube::{
 };
 use serde::Serialize;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
 
 use crate::{
-    Kind, Kinds, ManagementCluster, ObjectRef, ServerError,
+    Kind, Kinds, ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError,
     apply::{self, Wave},
     error,
+    retry::{Backoff, retry},
 };
 
-/// How many requests are under way at a time.
-const AT_ONCE: usize = 16;
-/// For how long a request is repeated that fails for a reason that passes.
+/// How long to retry transient failures.
 const RETRY_LIMIT: Duration = Duration::from_secs(15);
-const FIRST_DELAY: Duration = Duration::from_millis(100);
-const LONGEST_DELAY: Duration = Duration::from_secs(2);
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(2));
 /// Where objects are tried whose own namespace is not there yet. Every cluster has it.
 const STAND_IN: &str = "default";
 /// Asks for an object's metadata in place of all of it.
@@ -124,7 +121,7 @@ async fn try_on(ground: &Ground<'_>, objects: &[Value]) -> Result<Vec<Trial>, Se
         .iter()
         .enumerate()
         .map(|(index, object)| async move { Ok::<_, ServerError>((index, ground.try_one(object).await?)) });
-    let mut trials: Vec<_> = stream::iter(tried).buffer_unordered(AT_ONCE).try_collect().await?;
+    let mut trials: Vec<_> = stream::iter(tried).buffer_unordered(REQUESTS_AT_ONCE).try_collect().await?;
     trials.sort_by_key(|it| it.0);
     Ok(trials.into_iter().map(|it| it.1).collect())
 }
@@ -168,7 +165,7 @@ impl<'a> Ground<'a> {
             let found = found.map_err(|error| cluster.failed(format!("look for Namespace {name}"), error))?;
             Ok::<_, ServerError>(found.is_none().then_some(name))
         });
-        let looks = stream::iter(looks).buffer_unordered(AT_ONCE);
+        let looks = stream::iter(looks).buffer_unordered(REQUESTS_AT_ONCE);
         let missing = looks.try_filter_map(async |it| Ok(it)).try_collect().await?;
         let is_namespace = |it: &&Value| Wave::of(it) == Wave::Namespaces;
         let wanted = objects.iter().filter(is_namespace).map(|it| text(it, "/metadata/name")).collect();
@@ -297,21 +294,15 @@ impl<'a> Ground<'a> {
         id: &ObjectRef,
         request: impl Fn() -> F,
     ) -> Result<Answer, ServerError> {
-        let start = Instant::now();
-        let mut delay = FIRST_DELAY;
-        loop {
-            let error = match request().await {
-                Ok(stored) => return Ok(Answer::Stored(Box::new(stored))),
-                Err(error) => error,
-            };
-            if let Some(answer) = judge(&error) {
-                return Ok(answer);
-            }
-            if !error::is_transient(&error) || start.elapsed() > RETRY_LIMIT {
-                return Err(self.cluster.failed(format!("try {id}"), error));
-            }
-            sleep(delay).await;
-            delay = (delay * 2).min(LONGEST_DELAY);
+        let is_transient = |error: &kube::Error, elapsed| {
+            judge(error).is_none() && error::is_transient(error) && elapsed <= RETRY_LIMIT
+        };
+        match retry(BACKOFF, request, is_transient, |_| {}).await {
+            Ok(stored) => Ok(Answer::Stored(Box::new(stored))),
+            Err(error) => match judge(&error) {
+                Some(answer) => Ok(answer),
+                None => Err(self.cluster.failed(format!("try {id}"), error)),
+            },
         }
     }
 }

@@ -122,6 +122,18 @@ pub fn entry(provider: &Installed) -> Value {
     entry
 }
 
+/// Whether a namespace has an instance of the provider with that label.
+pub async fn has_entry(
+    cluster: &ManagementCluster,
+    namespace: &str,
+    label: &str,
+) -> Result<bool, ServerError> {
+    match cluster.objects(&kind(), Some(namespace)).get_metadata_opt(label).await {
+        Ok(found) => Ok(found.is_some()),
+        Err(error) => Err(cluster.failed(format!("look for Provider {namespace}/{label}"), error)),
+    }
+}
+
 /// The CRD of the inventory's kind, where it is missing.
 pub async fn missing_kind(cluster: &ManagementCluster) -> Result<Option<Value>, ServerError> {
     let known = cluster.kinds().await?.find(&format!("{CLUSTERCTL_GROUP}/{VERSION}"), KIND);

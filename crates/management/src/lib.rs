@@ -11,11 +11,12 @@ pub mod error;
 pub mod inventory;
 mod kinds;
 mod object;
+pub mod retry;
 pub mod served;
 pub mod server_version;
 pub mod sweep;
 
-pub use cluster::ManagementCluster;
+pub use cluster::{ManagementCluster, REQUESTS_AT_ONCE};
 pub use error::ServerError;
 pub use kinds::{Kind, Kinds};
 pub use object::ObjectRef;

@@ -8,16 +8,19 @@ use futures::future::try_join_all;
 use kube::core::GroupVersionKind;
 use kube::discovery::ApiResource;
 use serde_json::Value;
-use tokio::time::{Instant, sleep};
 
-use crate::{Kind, Kinds, ManagementCluster, ObjectRef, ServerError, apply::ApplyError, error};
+use crate::{
+    Kind, Kinds, ManagementCluster, ObjectRef, ServerError,
+    apply::ApplyError,
+    error,
+    retry::{Backoff, Wait},
+};
 
 /// How long a CustomResourceDefinition may take to be served.
 pub const LIMIT: Duration = Duration::from_mins(1);
-/// After that long it is asked why it is not.
+/// How long to wait before reading the CRD's conditions.
 const DOUBT: Duration = Duration::from_secs(2);
-const FIRST_DELAY: Duration = Duration::from_millis(20);
-const LONGEST_DELAY: Duration = Duration::from_millis(100);
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(20), Duration::from_millis(100));
 
 /// Plural names by group and version.
 type Awaited<'a> = BTreeMap<String, Vec<(&'a str, &'a Value)>>;
@@ -26,8 +29,7 @@ type Awaited<'a> = BTreeMap<String, Vec<(&'a str, &'a Value)>>;
 /// still are.
 pub async fn wait(cluster: &ManagementCluster, crds: Vec<&Value>) -> Result<(), ApplyError> {
     let mut awaited = versions(&crds, cluster.kinds().await?);
-    let start = Instant::now();
-    let mut delay = FIRST_DELAY;
+    let mut wait = Wait::new(BACKOFF, LIMIT);
     loop {
         let looks = awaited.iter().map(async |(group_version, plurals)| {
             let listed = listed(cluster, group_version).await?;
@@ -38,11 +40,10 @@ pub async fn wait(cluster: &ManagementCluster, crds: Vec<&Value>) -> Result<(), 
         let looks: Vec<_> = try_join_all(looks).await?;
         awaited = looks.into_iter().filter(|it| !it.1.is_empty()).collect();
         let Some((_, crd)) = awaited.values().flatten().next() else { return Ok(()) };
-        if start.elapsed() > DOUBT {
-            doubt(cluster, crd, start.elapsed()).await?;
+        if wait.elapsed() > DOUBT {
+            doubt(cluster, crd, wait.is_over()).await?;
         }
-        sleep(delay).await;
-        delay = (delay * 2).min(LONGEST_DELAY);
+        wait.pause().await;
     }
 }
 
@@ -74,14 +75,14 @@ async fn listed(cluster: &ManagementCluster, group_version: &str) -> Result<Vec<
 }
 
 /// Gives up on a CRD that cannot be served, or was not in time.
-async fn doubt(cluster: &ManagementCluster, crd: &Value, elapsed: Duration) -> Result<(), ApplyError> {
+async fn doubt(cluster: &ManagementCluster, crd: &Value, is_over: bool) -> Result<(), ApplyError> {
     let id = ObjectRef::of(crd);
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(id.group(), "v1", &id.kind));
     let kind = Kind { resource, is_namespaced: false, is_managed: true, is_preferred: true };
     let found = cluster.objects(&kind, None).get_opt(&id.name).await;
     let found = match found {
         Ok(found) => found,
-        Err(error) if error::is_transient(&error) && elapsed < LIMIT => return Ok(()),
+        Err(error) if error::is_transient(&error) && !is_over => return Ok(()),
         Err(error) => return Err(cluster.failed(format!("look at {id}"), error).into()),
     };
     let reason = match &found {
@@ -90,7 +91,7 @@ async fn doubt(cluster: &ManagementCluster, crd: &Value, elapsed: Duration) -> R
     };
     match reason {
         Some(reason) => Err(ApplyError::NotEstablished { object: Box::new(id), reason }),
-        None if elapsed > LIMIT => {
+        None if is_over => {
             let reason = "the server says nothing about it".to_owned();
             Err(ApplyError::NotEstablished { object: Box::new(id), reason })
         }

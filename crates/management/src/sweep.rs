@@ -1,17 +1,18 @@
 //! What was installed, found by its labels whatever its kind and name.
 
-use capstan_api::names::label;
+use capstan_api::names::{
+    CLUSTERCTL_FIELD_MANAGER, FIELD_MANAGER, OPERATOR_FIELD_MANAGER, SHARED_NAMESPACE, label,
+};
 use futures::{StreamExt, TryStreamExt, stream};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use kube::{
     api::{DeleteParams, DynamicObject, Preconditions},
     core::ObjectMeta,
 };
 use serde_json::Value;
 
-use crate::{Kind, ManagementCluster, ObjectRef, ServerError, error};
+use crate::{Kind, ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError, error};
 
-/// How many lists are under way at a time.
-const AT_ONCE: usize = 16;
 /// Kinds that are never part of a release: controllers make them, in masses, some with the labels of what they are made
 /// from.
 const DERIVED: [(&str, &str); 8] = [
@@ -24,6 +25,10 @@ const DERIVED: [(&str, &str); 8] = [
     ("events.k8s.io", "Event"),
     ("storage.k8s.io", "CSINode"),
 ];
+
+/// The field managers that install components. Releases of upstream's operator before v0.28 write as `manager`, like most
+/// providers' controllers do: that name proves nothing.
+const INSTALLERS: [&str; 3] = [FIELD_MANAGER, CLUSTERCTL_FIELD_MANAGER, OPERATOR_FIELD_MANAGER];
 
 /// An object that was installed.
 #[derive(Clone, Debug)]
@@ -54,6 +59,11 @@ impl Component {
         self.metadata.owner_references.as_ref().is_some_and(|it| !it.is_empty())
     }
 
+    /// Whether it was installed; see [`is_installed`].
+    pub fn is_installed(&self, namespaces: &[&str]) -> bool {
+        is_installed(&self.metadata, namespaces)
+    }
+
     /// Deletes it. What is gone already is no matter, and what has come by its name since is not ours to delete.
     pub async fn delete(&self, cluster: &ManagementCluster) -> Result<(), kube::Error> {
         let preconditions = Preconditions { uid: self.metadata.uid.clone(), resource_version: None };
@@ -64,6 +74,24 @@ impl Component {
             _ => Ok(()),
         }
     }
+}
+
+/// Whether an object that carries a provider's labels was installed for it. Users copy objects, labels included.
+///
+/// The labels are enough for cluster-scoped objects and in the provider's own namespaces. Anywhere else an installer
+/// must own the label.
+pub fn is_installed(metadata: &ObjectMeta, namespaces: &[&str]) -> bool {
+    let Some(namespace) = metadata.namespace.as_deref().filter(|it| !it.is_empty()) else { return true };
+    namespace == SHARED_NAMESPACE
+        || namespaces.contains(&namespace)
+        || metadata.managed_fields.iter().flatten().any(is_label_by_installer)
+}
+
+fn is_label_by_installer(entry: &ManagedFieldsEntry) -> bool {
+    let is_installer = entry.manager.as_deref().is_some_and(|it| INSTALLERS.contains(&it));
+    let field = format!("f:{}", label::CLUSTERCTL);
+    let labels = entry.fields_v1.as_ref().map(|it| &it.0["f:metadata"]["f:labels"]);
+    is_installer && labels.is_some_and(|it| it.get(&field).is_some())
 }
 
 /// The selector of everything that was installed for a provider.
@@ -111,7 +139,7 @@ async fn each_kind(
     let is_meant = |it: &&Kind| it.is_managed && !is_derived(it) && fits(it);
     let kinds = cluster.kinds().await?.preferred().filter(is_meant);
     let lists = kinds.map(|kind| list(kind));
-    let mut found = stream::iter(lists).buffer_unordered(AT_ONCE).try_concat().await?;
+    let mut found = stream::iter(lists).buffer_unordered(REQUESTS_AT_ONCE).try_concat().await?;
     found.sort_by(|a, b| a.id.cmp(&b.id));
     Ok(found)
 }
@@ -129,4 +157,42 @@ pub fn component(kind: &Kind, metadata: ObjectMeta) -> Component {
         name: metadata.name.clone().unwrap_or_default(),
     };
     Component { kind: kind.clone(), id, metadata, content: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_copied_label_makes_no_component() {
+        let own = ["acme-system"];
+        let label = json!({"f:metadata": {"f:labels": {".": {}, "f:clusterctl.cluster.x-k8s.io": {}}}});
+        let data = json!({"f:data": {"f:key": {}}});
+        let entry = |manager: &str, fields: &Value| json!({"manager": manager, "operation": "Update", "fieldsV1": fields});
+        for (namespace, fields, expected) in [
+            // The label is enough.
+            (None, vec![], true),
+            (Some(""), vec![], true),
+            (Some("acme-system"), vec![], true),
+            (Some("acme-system"), vec![entry("kubectl-client-side-apply", &label)], true),
+            (Some("capi-webhook-system"), vec![], true),
+            // Anywhere else an installer has to have written it.
+            (Some("kube-system"), vec![entry("capstan", &label)], true),
+            (Some("kube-system"), vec![entry("clusterctl", &label)], true),
+            (Some("kube-system"), vec![entry("capi-operator", &label)], true),
+            (Some("kube-system"), vec![entry("kubectl", &data), entry("capstan", &label)], true),
+            (Some("team"), vec![], false),
+            (Some("team"), vec![entry("kubectl-client-side-apply", &label)], false),
+            (Some("team"), vec![entry("manager", &label)], false),
+            // We changed a user's object, e.g. in a move.
+            (Some("team"), vec![entry("kubectl", &label), entry("capstan", &data)], false),
+            (Some("team"), vec![json!({"manager": "capstan", "operation": "Update"})], false),
+        ] {
+            let metadata = json!({"namespace": namespace, "name": "it", "managedFields": fields});
+            let metadata: ObjectMeta = serde_json::from_value(metadata).unwrap();
+            assert_eq!(is_installed(&metadata, &own), expected, "{namespace:?} {fields:?}");
+        }
+    }
 }

@@ -140,6 +140,10 @@ fn what_stays(plan: &DeletePlan) -> Vec<String> {
             WhyKept::SharedWith(other) => format!("{objects} {verb}: {other} may share it"),
             WhyKept::OthersNamespace(other) => format!("{objects} {verb}: {other} is in it as well"),
             WhyKept::CommonNamespace => format!("{objects} {verb}: every cluster has it"),
+            WhyKept::NotInstalled(label) => format!(
+                "{objects} {verb}: labelled as {label}, but neither capstan nor clusterctl nor the operator installed \
+                 it; to delete it, use kubectl delete"
+            ),
         }
     };
     reasons.into_iter().map(line).collect()

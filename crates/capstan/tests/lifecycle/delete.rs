@@ -384,6 +384,54 @@ async fn everything_goes_in_one_go(estate: &Estate) {
     assert!(told.err.contains("nothing to delete"), "{}", told.err);
 }
 
+/// Objects of a user's, with the labels of what they were copied from.
+pub(crate) fn copies(label: &str) -> Vec<Value> {
+    let metadata = |name: &str| {
+        let labels = json!({"clusterctl.cluster.x-k8s.io": "", "cluster.x-k8s.io/provider": label});
+        json!({"name": name, "namespace": "team", "labels": labels})
+    };
+    let pods = json!({"metadata": {"labels": {"app": "copy"}},
+                      "spec": {"containers": [{"name": "manager", "image": "registry.example.com/copy:v1"}]}});
+    vec![
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}),
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata("copy"), "data": {"a": "b"}}),
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata("copy"),
+               "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "copy"}}, "template": pods}}),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_user_copied_stays() {
+    let estate = Estate::bare().await;
+    estate.furnish().await;
+    let [core, .., acme] = Release::all("v1.0.0");
+    estate.put_in(&[core, acme]).await;
+    estate.apply(&strays()).await;
+    estate.create_by_hand(&copies(ACME)).await;
+    let mut cluster = copies(ACME)[1].clone();
+    cluster["apiVersion"] = json!("infrastructure.cluster.x-k8s.io/v1beta2");
+    cluster["kind"] = json!("AcmeCluster");
+    estate.create_by_hand(&[cluster]).await;
+
+    // The user's object of a kind that goes is protected like any other.
+    for more in [&[][..], &["--include-crd", "--force"]] {
+        estate.run(&[&["delete", "-i", "acme"], more].concat()).fails(&["AcmeCluster team/copy"]);
+    }
+    let told = estate.run(&["delete", "-i", "acme", "--force"]);
+    assert_eq!(told.code, Some(0), "{told:?}");
+    for words in ["ConfigMap team/copy", "Deployment team/copy", "stay: labelled as infrastructure-acme, but"]
+    {
+        assert!(told.err.contains(words), "{words:?} is missing in {}", told.err);
+    }
+    let copies = ["AcmeCluster team/copy", "ConfigMap team/copy", "Deployment team/copy"];
+    assert_eq!(estate.remains(ACME).await, names(&[SHARED.as_slice(), &copies].concat()));
+
+    // What is left is not the provider's.
+    let told = estate.run(&["delete", "--all", "--force"]);
+    assert_eq!(told.code, Some(0), "{told:?}");
+    assert_eq!(estate.remains(ACME).await, names(&[SHARED.as_slice(), &copies].concat()));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_instances_share_outlives_them() {
     let estate = Estate::bare().await;

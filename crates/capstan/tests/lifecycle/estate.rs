@@ -11,7 +11,7 @@ use capstan_management::{
 use capstan_testkit::Plane;
 use kube::{
     Api, Client, ResourceExt,
-    api::{DeleteParams, DynamicObject},
+    api::{DeleteParams, DynamicObject, PostParams},
 };
 use serde_json::{Value, json};
 
@@ -229,15 +229,20 @@ impl Estate {
         for release in Release::all("v1.0.0") {
             estate.publish(&release);
         }
+        estate.user.configure(&estate.configuration());
+        estate
+    }
+
+    /// The user's configuration file.
+    pub(crate) fn configuration(&self) -> Value {
         let file = format!("repository/cert-manager/{CERT_MANAGER_VERSION}/cert-manager.yaml");
-        let cert_manager = estate.user.write(&file, &manifest(&cert_manager()));
+        let cert_manager = self.user.write(&file, &manifest(&cert_manager()));
         let providers: Vec<_> =
-            PROVIDERS.iter().map(|(name, kind, ..)| estate.user.local_provider(name, kind)).collect();
-        estate.user.configure(&json!({
+            PROVIDERS.iter().map(|(name, kind, ..)| self.user.local_provider(name, kind)).collect();
+        json!({
             "providers": providers,
             "cert-manager": {"url": cert_manager, "version": CERT_MANAGER_VERSION},
-        }));
-        estate
+        })
     }
 
     /// Puts a release into the user's local repository.
@@ -264,6 +269,21 @@ impl Estate {
     /// The management cluster, as libraries see it.
     pub(crate) fn cluster(&self) -> ManagementCluster {
         ManagementCluster::new(self.client.clone(), "the story's server")
+    }
+
+    /// Creates objects as `kubectl apply` does.
+    pub(crate) async fn create_by_hand(&self, objects: &[Value]) {
+        let cluster = self.cluster();
+        let params = PostParams {
+            field_manager: Some("kubectl-client-side-apply".to_owned()),
+            ..PostParams::default()
+        };
+        for object in objects {
+            let kind = cluster.kinds().await.unwrap().of(object).unwrap().clone();
+            let object: DynamicObject = serde_json::from_value(object.clone()).unwrap();
+            let api = cluster.objects(&kind, object.metadata.namespace.as_deref());
+            api.create(&params, &object).await.unwrap();
+        }
     }
 
     /// What clusterctl's label marks, by kind and name, without what servers add.

@@ -199,7 +199,7 @@ async fn another_watched_namespace_is_reported_with_the_way_to_change_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cert_manager_of_others_is_asked_for_only_where_it_is_needed() {
     let estate = Estate::bare().await;
-    let mut config: Value = estate.user.configuration();
+    let mut config = estate.configuration();
     config["cert-manager"]["externallyProvisioned"] = json!(true);
     estate.user.configure(&config);
     let told = estate.run(&["init", "-i", "acme:v1.0.0"]);
@@ -220,7 +220,7 @@ async fn a_cert_manager_of_others_is_asked_for_only_where_it_is_needed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn waiting_for_cert_manager_is_reported_without_a_terminal() {
     let estate = Estate::bare().await;
-    let mut config: Value = estate.user.configuration();
+    let mut config = estate.configuration();
     config["cert-manager"]["externallyProvisioned"] = json!(true);
     config["cert-manager"]["timeout"] = json!("1s");
     estate.user.configure(&config);

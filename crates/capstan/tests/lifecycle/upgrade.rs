@@ -28,7 +28,10 @@ use kube::{
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::estate::{Estate, Release, cert_manager, forget};
+use crate::{
+    delete::copies,
+    estate::{Estate, Release, cert_manager, forget},
+};
 
 const CORE: &str = "cluster-api";
 const ACME: &str = "infrastructure-acme";
@@ -817,4 +820,45 @@ impl Estate {
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &ApiResource::from_gvk(&kind));
         api.list(&ListParams::default()).await.unwrap().items
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_user_copied_is_neither_stopped_nor_pruned() {
+    let estate = Estate::bare().await;
+    estate.ground().await;
+    let acme = release(ACME, "v1.0.0");
+    estate.publish_with(&acme, &first_acme(&["v1beta1", "v1beta2"]));
+    for label in [CORE, ACME] {
+        estate.install_one(label, "v1.0.0", By::Capstan).await;
+    }
+    let labels = json!({"clusterctl.cluster.x-k8s.io": "", "cluster.x-k8s.io/provider": ACME});
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+        "metadata": {"name": "acme-reader", "namespace": "kube-system", "labels": labels},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"},
+    });
+    apply::apply(&estate.cluster(), &[binding], &|_| {}).await.unwrap();
+    estate.create_by_hand(&copies(ACME)).await;
+    let is_of_user = |id: &str| id.ends_with(" team/copy");
+    let of_user = |all: &BTreeMap<String, Value>| -> BTreeMap<_, _> {
+        all.iter().filter(|it| is_of_user(it.0)).map(|(id, it)| (id.clone(), it.clone())).collect()
+    };
+    let deployments: Api<Deployment> = Api::namespaced(estate.client.clone(), "team");
+    let (before, deployment) = (estate.labelled().await, deployments.get("copy").await.unwrap());
+    let ours = ["RoleBinding kube-system/acme-reader", "ConfigMap acme-system/acme-old"];
+    assert!(ours.iter().all(|it| before.contains_key(*it)), "{before:?}");
+
+    estate.publish_all("v1.1.0");
+    let told = estate.run(&["upgrade", "apply", "--contract", "v1beta2"]);
+    assert_eq!(told.code, Some(0), "{told:?}");
+    for copy in ["ConfigMap", "Deployment"] {
+        let words = format!("{copy} team/copy stays: labelled as infrastructure-acme");
+        assert!(told.err.contains(&words), "{words:?} is missing in {}", told.err);
+    }
+    let after = estate.labelled().await;
+    assert_eq!(of_user(&after), of_user(&before));
+    assert_eq!(of_user(&after).len(), 2);
+    let untouched = deployments.get("copy").await.unwrap().metadata.generation;
+    assert_eq!(untouched, deployment.metadata.generation, "it was not even stopped for a while");
+    assert!(ours.iter().all(|it| !after.contains_key(*it)), "{:?}", after.keys());
 }

@@ -183,12 +183,6 @@ impl User {
         self.write(".cluster-api/clusterctl.yaml", &config.to_string());
     }
 
-    /// The configuration file.
-    pub(crate) fn configuration(&self) -> Value {
-        serde_json::from_str(&fs::read_to_string(self.home.join(".cluster-api/clusterctl.yaml")).unwrap())
-            .unwrap()
-    }
-
     /// Puts a release into their local repository, with metadata unless it brings its own.
     pub(crate) fn release(&self, label: &str, version: &str, files: &[(&str, &str)]) {
         self.write(&format!("repository/{label}/{version}/metadata.yaml"), METADATA);

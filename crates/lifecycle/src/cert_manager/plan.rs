@@ -4,6 +4,7 @@ use std::{cmp::Ordering, collections::BTreeSet};
 
 use capstan_api::names::{CERT_MANAGER, label};
 use futures::future::try_join_all;
+use kube::api::DynamicObject;
 use semver::{BuildMetadata, Version};
 use serde_json::Value;
 
@@ -51,10 +52,7 @@ pub(crate) async fn plan_among(
     installed: &[Component],
     images: &[String],
 ) -> Result<CertManagerState, ServerError> {
-    let is_part = |it: &&Component| {
-        it.label(label::CLUSTERCTL_CORE) == Some(CERT_MANAGER) && is_part_of_kubernetes(&it.kind)
-    };
-    let found: Vec<_> = installed.iter().filter(is_part).cloned().collect();
+    let found: Vec<_> = installed.iter().filter(|it| is_part(it)).cloned().collect();
     Ok(plan_with(cluster.kinds().await?, wanted, &found, images))
 }
 
@@ -68,7 +66,16 @@ fn plan_with(kinds: &Kinds, wanted: &Manifest, found: &[Component], images: &[St
 
 /// What clusterctl or we installed of cert-manager.
 pub(super) async fn components(cluster: &ManagementCluster) -> Result<Vec<Component>, ServerError> {
-    sweep::sweep_kinds(cluster, &selector(), is_part_of_kubernetes).await
+    let mut found = sweep::sweep_kinds(cluster, &selector(), is_part_of_kubernetes).await?;
+    found.retain(is_part);
+    Ok(found)
+}
+
+/// Whether an object was installed as a part of cert-manager; a user's copy of one was not.
+fn is_part(component: &Component) -> bool {
+    component.label(label::CLUSTERCTL_CORE) == Some(CERT_MANAGER)
+        && is_part_of_kubernetes(&component.kind)
+        && component.is_installed(&[CERT_MANAGER])
 }
 
 /// The selector of everything that belongs to it.
@@ -87,8 +94,9 @@ pub(crate) async fn images_in_use(cluster: &ManagementCluster) -> Result<Vec<Str
     let (kinds, selector) = (cluster.kinds().await?, selector());
     let workloads = ["Deployment", "DaemonSet"].iter().filter_map(|it| kinds.find("apps/v1", it));
     let found = try_join_all(workloads.map(|kind| cluster.list(kind, None, &selector))).await?;
-    let mut found: Vec<String> =
-        found.iter().flatten().flat_map(|it| images(&it.data)).map(str::to_owned).collect();
+    let is_installed = |it: &&DynamicObject| sweep::is_installed(&it.metadata, &[CERT_MANAGER]);
+    let found = found.iter().flatten().filter(is_installed);
+    let mut found: Vec<String> = found.flat_map(|it| images(&it.data)).map(str::to_owned).collect();
     found.sort();
     Ok(found)
 }
@@ -177,6 +185,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_users_copy_is_no_part_of_it() {
+        let within = |namespace: &str| {
+            let mut component = component(&object("ConfigMap", "it"), Some("v1.2.0"));
+            let core = [(label::CLUSTERCTL_CORE.to_owned(), CERT_MANAGER.to_owned())];
+            component.metadata.labels = Some(core.into());
+            component.metadata.namespace = Some(namespace.to_owned());
+            is_part(&component)
+        };
+        assert!(within("cert-manager"));
+        assert!(!within("team"));
+    }
 
     fn object(kind: &str, name: &str) -> Value {
         json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}})

@@ -8,18 +8,19 @@ use kube::{
     discovery::ApiResource,
 };
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
 
 use super::{CertManagerError, GROUP};
-use capstan_management::{Kind, ManagementCluster, ServerError, apply};
+use capstan_management::{
+    Kind, ManagementCluster, ServerError, apply,
+    retry::{Backoff, Wait},
+};
 
 /// A namespace that every cluster has.
 const NAMESPACE: &str = "default";
 const NAME: &str = "capstan-probe";
 /// As long as its kinds are not served, which costs a server next to nothing to say.
 const UNKNOWN_DELAY: Duration = Duration::from_millis(50);
-const FIRST_DELAY: Duration = Duration::from_millis(100);
-const LONGEST_DELAY: Duration = Duration::from_secs(1);
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(1));
 
 /// Asks it to accept an Issuer and a Certificate: they pass through its webhooks, but are not kept.
 pub(super) async fn probe(cluster: &ManagementCluster) -> Result<(), ServerError> {
@@ -41,27 +42,23 @@ pub(super) async fn wait(
     limit: Duration,
     tell: &(dyn Fn(&str) + Sync),
 ) -> Result<(), CertManagerError> {
-    let start = Instant::now();
-    let mut delay = FIRST_DELAY;
+    let mut wait = Wait::new(BACKOFF, limit);
     loop {
         let Err(error) = probe(cluster).await else { return Ok(()) };
-        // Who may not ask will not be allowed to a second later.
-        if error.status().is_some_and(|it| matches!(it.code, 401 | 403)) {
+        let code = error.status().map(|it| it.code);
+        // A second later the answer will be the same.
+        if matches!(code, Some(401 | 403)) {
             return Err(error.into());
         }
-        let is_unknown = error.status().is_some_and(|it| it.code == 404);
         let reason = error.to_string();
-        if start.elapsed() >= limit {
+        if wait.is_over() {
             return Err(CertManagerError::NotWorking { limit, reason });
         }
         tell(&reason);
-        let rest = limit.saturating_sub(start.elapsed());
-        if is_unknown {
-            sleep(UNKNOWN_DELAY.min(rest)).await;
-            continue;
+        match code {
+            Some(404) => wait.pause_for(UNKNOWN_DELAY).await,
+            _ => wait.pause().await,
         }
-        sleep(delay.min(rest)).await;
-        delay = (delay * 2).min(LONGEST_DELAY);
     }
 }
 

@@ -9,9 +9,9 @@ use super::{
     plan::{Identity, components},
     probe,
 };
-use capstan_management::{ManagementCluster, ObjectRef, ServerError, adoption, apply, sweep::Component};
-
-const AT_ONCE: usize = 16;
+use capstan_management::{
+    ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError, adoption, apply, sweep::Component,
+};
 
 /// Applies a version over the one that is there, deletes what it no longer has, and waits until it answers.
 pub async fn upgrade(
@@ -41,7 +41,7 @@ async fn prune(cluster: &ManagementCluster, stale: &[&Component]) -> Result<(), 
         let deleted = component.delete(cluster).await;
         deleted.map_err(|error| cluster.failed(format!("delete {}", component.id), error))
     });
-    stream::iter(deleted).buffer_unordered(AT_ONCE).try_collect().await
+    stream::iter(deleted).buffer_unordered(REQUESTS_AT_ONCE).try_collect().await
 }
 
 /// What is no longer wanted. Kinds and namespaces stay: with them would go what users made.

@@ -4,19 +4,20 @@ use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::Value;
-use tokio::time::{Instant, sleep};
 
-use super::{DeleteError, DeletePlan, Removal, Stage, usage};
-use capstan_management::{ManagementCluster, ObjectRef, error, sweep::Component};
+use super::{DeleteError, DeletePlan, Removal, Stage, search::Scope, usage};
+use capstan_management::{
+    ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError, error,
+    retry::{Backoff, Wait, retry},
+    sweep::Component,
+};
 
-/// How many requests are under way at a time.
-const AT_ONCE: usize = 16;
-/// For how long a request is repeated that fails for a reason that passes.
-const PATIENCE: Duration = Duration::from_mins(1);
-/// How long a kind may take to go: the server deletes its objects first.
+/// How long to retry transient failures.
+const RETRY_LIMIT: Duration = Duration::from_mins(1);
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(3));
+/// How long a CRD may take to go: the server deletes the objects of its kind first.
 const GONE_LIMIT: Duration = Duration::from_mins(1);
-const FIRST_DELAY: Duration = Duration::from_millis(100);
-const LONGEST_DELAY: Duration = Duration::from_secs(3);
+const GONE_BACKOFF: Backoff = Backoff::new(Duration::from_millis(20), Duration::from_millis(500));
 
 /// The progress of a deletion.
 #[derive(Clone, Debug)]
@@ -58,18 +59,19 @@ pub(crate) async fn execute(
         if stage == Stage::Crds {
             // They take their objects with them, and the plan is some seconds old.
             let kinds = cluster.kinds().await?;
-            let usages = usage::of_crds(cluster, kinds, &plan.selection, &members).await?;
+            let scope = Scope::new(&plan.selection, plan.targets.iter().flat_map(|it| &it.entries));
+            let usages = usage::of_crds(cluster, kinds, &scope, &members).await?;
             if !usages.is_empty() {
                 return Err(DeleteError::MadeMeanwhile { usages });
             }
         }
         report(DeleteEvent::Stage { stage, count: members.len() });
         let requests = members.iter().map(|component| delete_one(cluster, component, report));
-        stream::iter(requests).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
+        stream::iter(requests).buffer_unordered(REQUESTS_AT_ONCE).try_collect::<()>().await?;
         if stage == Stage::Crds {
             // All are on their way out before any is waited for.
             let waits = members.iter().map(|component| gone(cluster, component));
-            stream::iter(waits).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
+            stream::iter(waits).buffer_unordered(REQUESTS_AT_ONCE).try_collect::<()>().await?;
         }
     }
     Ok(())
@@ -81,18 +83,16 @@ async fn delete_one(
     report: DeleteReporter<'_>,
 ) -> Result<(), DeleteError> {
     let id = &component.id;
-    let start = Instant::now();
-    let mut delay = FIRST_DELAY;
-    while let Err(error) = component.delete(cluster).await {
-        let is_transient = error::is_transient(&error) && start.elapsed() < PATIENCE;
-        let error = cluster.failed(format!("delete {id}"), error);
-        if !is_transient {
-            return Err(error.into());
-        }
+    let request = || async {
+        let deleted = component.delete(cluster).await;
+        deleted.map_err(|error| cluster.failed(format!("delete {id}"), error))
+    };
+    let is_transient =
+        |error: &ServerError, elapsed| error::is_transient(&error.source) && elapsed < RETRY_LIMIT;
+    let retrying = |error: &ServerError| {
         report(DeleteEvent::Retrying { object: id, reason: error.to_string() });
-        sleep(delay).await;
-        delay = (delay * 2).min(LONGEST_DELAY);
-    }
+    };
+    retry(BACKOFF, request, is_transient, retrying).await?;
     report(DeleteEvent::Deleted(id));
     Ok(())
 }
@@ -101,8 +101,7 @@ async fn delete_one(
 async fn gone(cluster: &ManagementCluster, component: &Component) -> Result<(), DeleteError> {
     let Component { kind, id, .. } = component;
     let api = cluster.objects(kind, None);
-    let start = Instant::now();
-    let mut delay = Duration::from_millis(20);
+    let mut wait = Wait::new(GONE_BACKOFF, GONE_LIMIT);
     loop {
         let found = api.get_opt(&id.name).await;
         let crd = match found {
@@ -111,13 +110,12 @@ async fn gone(cluster: &ManagementCluster, component: &Component) -> Result<(), 
             Err(error) if error::is_transient(&error) => None,
             Err(error) => return Err(cluster.failed(format!("look at {id}"), error).into()),
         };
-        if start.elapsed() > GONE_LIMIT {
+        if wait.is_over() {
             let reason = crd.map_or_else(String::new, |it| why_terminating(&it.data));
             let seconds = GONE_LIMIT.as_secs();
             return Err(DeleteError::NotGone { object: Box::new(id.clone()), seconds, reason });
         }
-        sleep(delay).await;
-        delay = (delay * 2).min(Duration::from_millis(500));
+        wait.pause().await;
     }
 }
 

@@ -16,7 +16,7 @@ use capstan_management::{
     sweep::Component,
 };
 
-use self::search::Survey;
+use self::search::{Scope, Survey};
 pub use self::{
     execute::{DeleteEvent, DeleteReporter},
     removal::{Kept, Removal, Stage, WhyKept},
@@ -266,7 +266,8 @@ pub async fn plan(
     let targets: Vec<DeleteTarget> = chosen.iter().map(|it| site.judge(it, &found)).collect();
     let mut plan = DeletePlan { targets, usages: Vec::new(), selection: selection.clone(), options };
     if !plan.is_empty() {
-        plan.usages = usage::find(cluster, kinds, selection, &readings, &plan.namespaces()).await?;
+        let scope = Scope::new(selection, &inventory.providers);
+        plan.usages = usage::find(cluster, kinds, &scope, &readings, &plan.namespaces()).await?;
     }
     Ok(plan)
 }

@@ -102,6 +102,8 @@ pub enum WhyKept {
     OthersNamespace(String),
     /// It is a namespace that every cluster has.
     CommonNamespace,
+    /// It carries the label of this provider, but was not installed for it.
+    NotInstalled(String),
 }
 
 /// What is known when it is decided what goes.
@@ -169,6 +171,10 @@ impl Site<'_> {
             }
         }
         let is_asked = self.options.include_crd;
+        let namespaces: Vec<&str> = chosen.entries.iter().map(|it| it.namespace.as_str()).collect();
+        if !component.is_installed(&namespaces) {
+            return Some(WhyKept::NotInstalled(chosen.label.clone()));
+        }
         match wave(component) {
             Wave::Crds if !is_asked => Some(WhyKept::Shared),
             Wave::Namespaces => self.why_namespace_kept(&component.id.name, chosen),
@@ -333,6 +339,10 @@ pub(crate) mod tests {
     }
 
     fn judge(options: DeleteOptions, others: &[Installed]) -> DeleteTarget {
+        judge_with(options, others, &[])
+    }
+
+    fn judge_with(options: DeleteOptions, others: &[Installed], more: &[Component]) -> DeleteTarget {
         let entry = installed("acme", "acme-system");
         let chosen = [Chosen {
             label: LABEL.to_owned(),
@@ -345,7 +355,7 @@ pub(crate) mod tests {
         kinds.learn(&json!({"spec": {"group": "example.com", "scope": "Namespaced",
             "names": {"kind": "Acme", "plural": "acmes"},
             "versions": [{"name": "v1", "served": true, "storage": true}]}}));
-        let found = found();
+        let found = [found().as_slice(), more].concat();
         let webhook = |name: &str, namespace: &str| {
             let id = found.iter().find(|it| it.id.name == name && it.id.kind == WEBHOOKS).unwrap().id.clone();
             (id, vec![namespace.to_owned()])
@@ -424,11 +434,7 @@ pub(crate) mod tests {
         let all = DeleteOptions { include_namespace: true, include_crd: true };
         let shared = || Some(WhyKept::SharedWith("infrastructure-other".to_owned()));
         for (other, own, shared) in [
-            (
-                "acme-system",
-                Some(WhyKept::OthersNamespace("infrastructure-other".to_owned())),
-                shared(),
-            ),
+            ("acme-system", Some(WhyKept::OthersNamespace("infrastructure-other".to_owned())), shared()),
             ("other-system", None, shared()),
         ] {
             let target = judge(all, &[installed("other", other)]);
@@ -453,6 +459,24 @@ pub(crate) mod tests {
         let is_needed = |it: &Kept| it.why == WhyKept::OtherInstance("other-system".to_owned());
         assert!(target.kept.iter().all(is_needed), "{:?}", target.kept);
         assert!(target.kept.iter().any(|it| it.object.kind == "CustomResourceDefinition"));
+    }
+
+    #[test]
+    fn an_object_of_a_user_stays_whatever_its_label() {
+        let team = |kind: &str, manager: &str| {
+            let mut copy = component("v1", kind, Some("team"), "copy", LABEL);
+            let fields = json!({"f:metadata": {"f:labels": {format!("f:{}", label::CLUSTERCTL): {}}}});
+            let entry = json!([{"manager": manager, "operation": "Update", "fieldsV1": fields}]);
+            copy.metadata.namespace = Some("team".to_owned());
+            copy.metadata.managed_fields = Some(serde_json::from_value(entry).unwrap());
+            copy
+        };
+        let copied = [team("ConfigMap", "kubectl-client-side-apply"), team("Role", "capstan")];
+        let target = judge_with(DeleteOptions::default(), &[], &copied);
+        let kept = Kept { object: copied[0].id.clone(), why: WhyKept::NotInstalled(LABEL.to_owned()) };
+        assert!(target.kept.contains(&kept), "{:?}", target.kept);
+        assert!(names(&target).contains(&"settings Role team/copy".to_owned()));
+        assert!(!names(&target).iter().any(|it| it.contains("ConfigMap")));
     }
 
     #[test]

@@ -6,11 +6,31 @@ use kube::core::ObjectMeta;
 
 use super::{Selection, choice};
 use capstan_management::{
-    Kind, Kinds, ManagementCluster, ServerError, error,
-    sweep::{Component, component, sweep_kinds},
+    Kind, Kinds, ManagementCluster, REQUESTS_AT_ONCE, ServerError, error,
+    inventory::Installed,
+    sweep::{Component, component, is_installed, sweep_kinds},
 };
 
-const AT_ONCE: usize = 16;
+/// What belongs to the providers that are meant.
+pub(crate) struct Scope<'a> {
+    selection: &'a Selection,
+    entries: Vec<&'a Installed>,
+}
+
+impl<'a> Scope<'a> {
+    /// The providers that are meant, with their entries in the inventory; those of others do no harm.
+    pub(crate) fn new(selection: &'a Selection, entries: impl IntoIterator<Item = &'a Installed>) -> Self {
+        Self { selection, entries: entries.into_iter().collect() }
+    }
+
+    /// Whether an object was installed for one of the providers: it goes with them.
+    pub(crate) fn is_component(&self, object: &ObjectMeta) -> bool {
+        let provider = object.labels.as_ref().and_then(|it| it.get(label::PROVIDER));
+        let own = self.entries.iter().filter(|it| Some(&it.label()) == provider);
+        let namespaces: Vec<&str> = own.map(|it| it.namespace.as_str()).collect();
+        choice::is_component(self.selection, object) && is_installed(object, &namespaces)
+    }
+}
 
 /// What is there.
 pub(crate) struct Survey<'a> {
@@ -49,7 +69,8 @@ pub(crate) async fn survey<'a>(
             Ok::<_, ServerError>((is_meant, Reading { kind, provider: provider.clone(), objects }))
         }
     });
-    let looks: Vec<(bool, Reading<'_>)> = stream::iter(looks).buffer_unordered(AT_ONCE).try_collect().await?;
+    let looks: Vec<(bool, Reading<'_>)> =
+        stream::iter(looks).buffer_unordered(REQUESTS_AT_ONCE).try_collect().await?;
     for (_, Reading { kind, objects, .. }) in &looks {
         let own = objects.iter().flatten().filter(|it| choice::is_component(selection, it));
         components.extend(own.map(|it| component(kind, it.clone())));

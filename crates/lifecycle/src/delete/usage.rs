@@ -6,13 +6,9 @@ use capstan_api::names::{CLUSTERCTL_GROUP, CORE_GROUP};
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::core::ObjectMeta;
 
-use super::{
-    Selection, choice,
-    search::{Reading, look},
-};
-use capstan_management::{Kind, Kinds, ManagementCluster, ServerError, sweep::Component};
+use super::search::{Reading, Scope, look};
+use capstan_management::{Kind, Kinds, ManagementCluster, REQUESTS_AT_ONCE, ServerError, sweep::Component};
 
-const AT_ONCE: usize = 16;
 /// How many objects of a kind are named.
 const NAMED: usize = 10;
 
@@ -51,7 +47,7 @@ impl fmt::Display for Usage {
 pub(crate) async fn find(
     cluster: &ManagementCluster,
     kinds: &Kinds,
-    selection: &Selection,
+    scope: &Scope<'_>,
     readings: &[Reading<'_>],
     namespaces: &[&str],
 ) -> Result<Vec<Usage>, ServerError> {
@@ -68,10 +64,11 @@ pub(crate) async fn find(
     let places = namespaces.iter().flat_map(|it| others.iter().map(move |kind| (*kind, *it)));
     let looks = places.map(|(kind, namespace)| async move {
         let objects = look(cluster, kinds, kind, Some(namespace), "").await?;
-        Ok::<_, ServerError>(usage(kind, &objects, selection, false))
+        Ok::<_, ServerError>(usage(kind, &objects, scope, false))
     });
-    let within: Vec<Option<Usage>> = stream::iter(looks).buffer_unordered(AT_ONCE).try_collect().await?;
-    let own = readings.iter().map(|it| usage(it.kind, &it.objects, selection, true));
+    let within: Vec<Option<Usage>> =
+        stream::iter(looks).buffer_unordered(REQUESTS_AT_ONCE).try_collect().await?;
+    let own = readings.iter().map(|it| usage(it.kind, &it.objects, scope, true));
     let mut usages: Vec<Usage> = own.chain(within).flatten().collect();
     usages.sort();
     Ok(usages)
@@ -81,15 +78,16 @@ pub(crate) async fn find(
 pub(crate) async fn of_crds(
     cluster: &ManagementCluster,
     kinds: &Kinds,
-    selection: &Selection,
+    scope: &Scope<'_>,
     crds: &[&Component],
 ) -> Result<Vec<Usage>, ServerError> {
     let defined = crds.iter().filter_map(|it| kinds.defined_by(&it.id.name));
     let looks = defined.map(|kind| async move {
         let objects = look(cluster, kinds, kind, None, "").await?;
-        Ok::<_, ServerError>(usage(kind, &objects, selection, true))
+        Ok::<_, ServerError>(usage(kind, &objects, scope, true))
     });
-    let usages: Vec<Option<Usage>> = stream::iter(looks).buffer_unordered(AT_ONCE).try_collect().await?;
+    let usages: Vec<Option<Usage>> =
+        stream::iter(looks).buffer_unordered(REQUESTS_AT_ONCE).try_collect().await?;
     let mut usages: Vec<Usage> = usages.into_iter().flatten().collect();
     usages.sort();
     Ok(usages)
@@ -104,12 +102,12 @@ fn is_of_cluster_api(group: &str) -> bool {
 fn usage(
     kind: &Kind,
     found: &Result<Vec<ObjectMeta>, String>,
-    selection: &Selection,
+    scope: &Scope<'_>,
     is_of_own_kind: bool,
 ) -> Option<Usage> {
     let (mut names, unreadable): (Vec<String>, _) = match found {
         Ok(found) => {
-            let others = found.iter().filter(|it| !choice::is_component(selection, it));
+            let others = found.iter().filter(|it| !scope.is_component(it));
             (others.map(name_of).collect(), None)
         }
         Err(reason) => (Vec::new(), Some(reason.clone())),
@@ -137,9 +135,10 @@ mod tests {
     use capstan_api::{names::label, provider::ProviderType};
 
     use super::{
-        super::{DeleteGoal, removal::tests::component},
+        super::{DeleteGoal, Selection, removal::tests::component},
         *,
     };
+    use capstan_management::inventory::Installed;
 
     fn object(name: &str, provider: Option<&str>) -> ObjectMeta {
         let labels = provider.map(|it| {
@@ -161,12 +160,25 @@ mod tests {
             version: None,
             namespace: None,
         }]);
-        let text = |found| usage(&kind, &found, &selection, true).map(|it| it.to_string());
+        let entry = Installed {
+            namespace: "n".to_owned(),
+            name: "acme".to_owned(),
+            kind: kind_of_provider,
+            version: "v1.0.0".to_owned(),
+            watched_namespace: None,
+            upgrading_to: None,
+        };
+        let scope = Scope::new(&selection, [&entry]);
+        let text = |found| usage(&kind, &found, &scope, true).map(|it| it.to_string());
         assert_eq!(text(Ok(vec![])), None);
         assert_eq!(text(Ok(vec![object("b", None), object("a", None)])).unwrap(), "Acme n/a, n/b");
         // What the provider brought along is not somebody's.
         assert_eq!(text(Ok(vec![object("b", Some("infrastructure-acme"))])), None);
         assert_eq!(text(Ok(vec![object("b", Some("infrastructure-other"))])).unwrap(), "Acme n/b");
+        // What a user copied from it is.
+        let copy =
+            ObjectMeta { namespace: Some("team".to_owned()), ..object("b", Some("infrastructure-acme")) };
+        assert_eq!(text(Ok(vec![copy])).unwrap(), "Acme team/b");
         let many = (0..12).map(|it| object(&format!("{it:02}"), None)).collect();
         let many = text(Ok(many)).unwrap();
         assert!(many.ends_with("n/09 and 2 more") && many.starts_with("Acme n/00, n/01"), "{many}");

@@ -20,13 +20,10 @@ pub use self::{
     summary::{Action, ArgumentChange, CrdChange, ImageChange, LostChange, RoleChange, Summary},
 };
 use capstan_management::{
-    Kind, ManagementCluster, ObjectRef, ServerError,
+    Kind, ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError,
     dry_run::{self, Detail, Outcome, Refusal},
     sweep::Component,
 };
-
-/// How many requests are under way at a time.
-const AT_ONCE: usize = 16;
 
 /// What is to be done for one provider.
 #[derive(Clone, Copy, Debug)]
@@ -186,7 +183,7 @@ async fn look_at(cluster: &ManagementCluster, objects: &[Value]) -> Result<Vec<O
             None => Ok(None),
         }
     });
-    stream::iter(looks).buffered(AT_ONCE).try_collect().await
+    stream::iter(looks).buffered(REQUESTS_AT_ONCE).try_collect().await
 }
 
 /// What is to go, and is there, and is not wanted.
@@ -198,7 +195,7 @@ async fn deletions(cluster: &ManagementCluster, intent: &Intent<'_>) -> Result<V
         let live = read(cluster, &component.kind, &component.id).await?;
         Ok(Change { object: component.id.clone(), live, becomes: None })
     });
-    let changes: Vec<Change> = stream::iter(looks).buffered(AT_ONCE).try_collect().await?;
+    let changes: Vec<Change> = stream::iter(looks).buffered(REQUESTS_AT_ONCE).try_collect().await?;
     Ok(changes.into_iter().filter(|it| it.live.is_some()).collect())
 }
 

@@ -6,20 +6,20 @@ use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, api::ListParams, core::GroupVersionKind, discovery::ApiResource};
 use serde_json::Value;
-use tokio::time::{Instant, sleep};
 
 use super::InstallPlan;
 use crate::release::Prepared;
 use capstan_management::{
     Kind, ManagementCluster, ServerError,
     apply::{self, ApplyError},
-    error, served, sweep,
+    error,
+    retry::{Backoff, Wait},
+    served, sweep,
 };
 
 /// The container by which a manager is known.
 const MANAGER: &str = "manager";
-const FIRST_DELAY: Duration = Duration::from_millis(200);
-const LONGEST_DELAY: Duration = Duration::from_secs(2);
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(2));
 
 /// A Deployment that is not available.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,23 +93,21 @@ async fn wait_for(
     limit: Duration,
     tell: &(dyn Fn(&[AwaitedDeployment]) + Sync),
 ) -> Result<(), WaitError> {
-    let start = Instant::now();
-    let mut delay = FIRST_DELAY;
+    let mut wait = Wait::new(BACKOFF, limit);
     loop {
         let looks = try_join_all(awaited.iter().map(|it| look(cluster, it))).await?;
         let late: Vec<(AwaitedDeployment, Value)> = looks.into_iter().flatten().collect();
         if late.is_empty() {
             return Ok(());
         }
-        if start.elapsed() >= limit {
+        if wait.is_over() {
             let late =
                 try_join_all(late.into_iter().map(|(it, object)| with_pods(cluster, it, object))).await?;
             return Err(WaitError::NotAvailable { late, limit });
         }
         awaited = late.into_iter().map(|it| it.0).collect();
         tell(&awaited);
-        sleep(delay.min(limit.saturating_sub(start.elapsed()))).await;
-        delay = (delay * 2).min(LONGEST_DELAY);
+        wait.pause().await;
     }
 }
 

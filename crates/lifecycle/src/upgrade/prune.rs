@@ -7,10 +7,9 @@ use futures::{StreamExt, TryStreamExt, stream};
 use kube::api::ListParams;
 use serde_json::Value;
 
-use capstan_management::{Kind, ManagementCluster, ObjectRef, ServerError, error, sweep::Component};
-
-/// How many requests are under way at a time.
-const AT_ONCE: usize = 16;
+use capstan_management::{
+    Kind, ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError, error, sweep::Component,
+};
 
 /// What becomes of the objects that a release no longer has.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +18,8 @@ pub struct Leftovers {
     pub gone: Vec<Component>,
     /// CRDs that stay, since there are objects of their kinds.
     pub kept: Vec<ObjectRef>,
+    /// Objects that stay, since they carry the provider's label but were not installed for it.
+    pub not_installed: Vec<ObjectRef>,
 }
 
 /// How many of the new releases have an object.
@@ -54,8 +55,11 @@ pub(super) async fn find(
     coming: &Coming,
 ) -> Result<Leftovers, ServerError> {
     let mut leftovers = Leftovers::default();
+    let namespaces = namespaces_of(installed, provider);
     for component in dropped(installed, provider, coming) {
-        if is_crd(&component.id) && has_objects(cluster, &component.id.name).await? {
+        if !component.is_installed(&namespaces) {
+            leftovers.not_installed.push(component.id.clone());
+        } else if is_crd(&component.id) && has_objects(cluster, &component.id.name).await? {
             leftovers.kept.push(component.id.clone());
         } else {
             leftovers.gone.push(component.clone());
@@ -79,7 +83,7 @@ pub(super) async fn delete(
             Err(error) => Err(cluster.failed(format!("delete {id}"), error)),
         }
     });
-    let kept: Vec<_> = stream::iter(each).buffer_unordered(AT_ONCE).try_collect().await?;
+    let kept: Vec<_> = stream::iter(each).buffer_unordered(REQUESTS_AT_ONCE).try_collect().await?;
     Ok(kept.into_iter().flatten().collect())
 }
 
@@ -97,6 +101,14 @@ fn dropped<'a>(
             && !it.is_made_from_another()
             && !coming.has(it)
     })
+}
+
+/// The namespaces of a provider's entries in the inventory, which are among what is installed.
+fn namespaces_of<'a>(installed: &'a [Component], provider: &str) -> Vec<&'a str> {
+    let is_entry = |it: &&Component| {
+        it.provider() == Some(provider) && it.label(label::CLUSTERCTL_CORE) == Some(INVENTORY)
+    };
+    installed.iter().filter(is_entry).filter_map(|it| it.id.namespace.as_deref()).collect()
 }
 
 /// Group, kind, namespace and name: the version does not make another object.
@@ -192,6 +204,8 @@ mod tests {
             object("policy/v1", "Budget", "kept", Some("acme-system")),
             object("v1", "ConfigMap", "new", Some("acme-system")),
         ];
+        assert_eq!(namespaces_of(&installed, "infrastructure-acme"), ["acme-system"]);
+        assert!(namespaces_of(&installed, "infrastructure-other").is_empty());
         let coming = Coming::in_releases(&release);
         let gone: Vec<_> =
             dropped(&installed, "infrastructure-acme", &coming).map(|it| it.id.to_string()).collect();

@@ -10,21 +10,22 @@ use kube::{
     api::{DynamicObject, Patch, PatchParams},
 };
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
 
 use super::UpgradeError;
-use capstan_management::{Kind, ManagementCluster, ObjectRef, ServerError, error, sweep};
+use capstan_management::{
+    Kind, ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError, error, inventory,
+    retry::{Backoff, Wait},
+    sweep,
+};
 
 /// The annotation with the number of replicas before an upgrade.
 const REPLICAS: &str = "capstan.dev/replicas-before-upgrade";
-/// How many requests are under way at a time.
-const AT_ONCE: usize = 16;
-/// How often a Deployment may change under our hands.
+/// How often to try to change a Deployment while others change it.
 const MOST_TRIES: usize = 5;
+const CONFLICT_BACKOFF: Backoff = Backoff::constant(Duration::from_millis(50));
 /// How long Pods may take to end.
 const LIMIT: Duration = Duration::from_mins(1);
-const FIRST_DELAY: Duration = Duration::from_millis(50);
-const LONGEST_DELAY: Duration = Duration::from_secs(1);
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(1));
 
 /// What to do with a Deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,9 +47,9 @@ pub(super) async fn stop(
     namespace: Option<&str>,
 ) -> Result<(), UpgradeError> {
     let Some(kind) = deployments(cluster).await? else { return Ok(()) };
-    let found = cluster.list(&kind, namespace, &sweep::selector_of(label)).await?;
+    let found = installed(cluster, &kind, label, namespace).await?;
     let each = found.into_iter().map(|deployment| stop_one(cluster, &kind, deployment));
-    stream::iter(each).buffer_unordered(AT_ONCE).try_collect().await
+    stream::iter(each).buffer_unordered(REQUESTS_AT_ONCE).try_collect().await
 }
 
 /// Starts as many controllers of a provider as there were before they were stopped. Whether any were.
@@ -79,7 +80,7 @@ pub(super) async fn start_new(
         change(cluster, &kind, noted, |it| to_start(it, true)).await?;
         Ok::<_, UpgradeError>(())
     });
-    stream::iter(each).buffer_unordered(AT_ONCE).try_collect().await
+    stream::iter(each).buffer_unordered(REQUESTS_AT_ONCE).try_collect().await
 }
 
 async fn start_unless_named(
@@ -89,15 +90,34 @@ async fn start_unless_named(
     named: &HashSet<Name>,
 ) -> Result<bool, UpgradeError> {
     let Some(kind) = deployments(cluster).await? else { return Ok(false) };
-    let found = cluster.list(&kind, namespace, &sweep::selector_of(label)).await?;
+    let found = installed(cluster, &kind, label, namespace).await?;
     let are_stopped = found.iter().any(|it| to_start(it, false) != Change::None);
     let each = found.into_iter().map(async |deployment| {
         let is_named = named.contains(&(deployment.namespace().unwrap_or_default(), deployment.name_any()));
         change(cluster, &kind, deployment, |it| to_start(it, is_named)).await?;
         Ok::<_, UpgradeError>(())
     });
-    stream::iter(each).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
+    stream::iter(each).buffer_unordered(REQUESTS_AT_ONCE).try_collect::<()>().await?;
     Ok(are_stopped)
+}
+
+/// The Deployments of a provider; not what users copied from them.
+async fn installed(
+    cluster: &ManagementCluster,
+    kind: &Kind,
+    label: &str,
+    namespace: Option<&str>,
+) -> Result<Vec<DynamicObject>, ServerError> {
+    let mut own = Vec::new();
+    for deployment in cluster.list(kind, namespace, &sweep::selector_of(label)).await? {
+        let namespace = deployment.namespace().unwrap_or_default();
+        if sweep::is_installed(&deployment.metadata, &[])
+            || inventory::has_entry(cluster, &namespace, label).await?
+        {
+            own.push(deployment);
+        }
+    }
+    Ok(own)
 }
 
 /// The namespace and name of a Deployment.
@@ -124,18 +144,17 @@ async fn stop_one(
 ) -> Result<(), UpgradeError> {
     let Some(mut deployment) = change(cluster, kind, deployment, to_stop).await? else { return Ok(()) };
     let (api, name) = (cluster.objects(kind, deployment.namespace().as_deref()), deployment.name_any());
-    let (start, mut delay) = (Instant::now(), FIRST_DELAY);
+    let mut wait = Wait::new(BACKOFF, LIMIT);
     loop {
         let left = running(&deployment);
         if left == 0 {
             return Ok(());
         }
-        if start.elapsed() > LIMIT {
+        if wait.is_over() {
             let deployment = Box::new(id(kind, &deployment));
             return Err(UpgradeError::StillRunning { deployment, seconds: LIMIT.as_secs(), left });
         }
-        sleep(delay).await;
-        delay = (delay * 2).min(LONGEST_DELAY);
+        wait.pause().await;
         match api.get_opt(&name).await {
             Ok(Some(found)) => deployment = found,
             Ok(None) => return Ok(()),
@@ -157,6 +176,7 @@ async fn change(
     let (api, name) = (cluster.objects(kind, deployment.namespace().as_deref()), deployment.name_any());
     let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
     let id = id(kind, &deployment);
+    let mut wait = Wait::new(CONFLICT_BACKOFF, Duration::MAX);
     for tries in 1.. {
         let Some(patch) = patch(&decide(&deployment), deployment.metadata.resource_version.as_deref()) else {
             break;
@@ -167,7 +187,7 @@ async fn change(
             Err(error) if error::is_transient(&error) && tries < MOST_TRIES => {}
             Err(error) => return Err(cluster.failed(format!("scale {id}"), error)),
         }
-        sleep(FIRST_DELAY).await;
+        wait.pause().await;
         let found = api.get_opt(&name).await;
         match found.map_err(|error| cluster.failed(format!("look at {id}"), error))? {
             Some(found) => deployment = found,

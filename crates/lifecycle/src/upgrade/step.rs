@@ -105,7 +105,12 @@ pub(super) async fn decide(
     let mut unchanged = unchanged(&trials, &own, is_reapply);
     // Of several that write an object the last one counts, and a trial of a migrated CRD is not of the new one.
     unchanged.retain(|id| !coming.is_shared(id) && !migrations.iter().any(|it| it.is_of(id)));
-    let notes = trials.into_iter().filter_map(|it| it.note).collect();
+    let not_installed = leftovers.not_installed.iter().map(|id| {
+        format!(
+            "{id} stays: labelled as {label}, but neither capstan nor clusterctl nor the operator installed it"
+        )
+    });
+    let notes = trials.into_iter().filter_map(|it| it.note).chain(not_installed).collect();
     let has_others = !others.is_empty();
     drop(objects);
     Ok(Step {

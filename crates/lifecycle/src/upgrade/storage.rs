@@ -12,23 +12,20 @@ use kube::{
     discovery::ApiResource,
 };
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
 
 use super::{UpgradeError, prune::is_crd};
 use capstan_management::{
-    Kind, ManagementCluster, ObjectRef, ServerError,
+    Kind, ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError,
     dry_run::{self, Detail, Outcome, Trial},
     error,
+    retry::{Backoff, retry},
 };
 
 /// How many objects are read at a time.
 const PAGE: u32 = 500;
-/// How many objects are written at a time.
-const AT_ONCE: usize = 16;
-/// For how long a request is repeated that fails for a reason that passes.
-const PATIENCE: Duration = Duration::from_secs(10);
-const FIRST_DELAY: Duration = Duration::from_millis(100);
-const LONGEST_DELAY: Duration = Duration::from_secs(2);
+/// How long to retry transient failures.
+const RETRY_LIMIT: Duration = Duration::from_secs(10);
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(2));
 
 /// A kind whose objects have to be written anew.
 #[derive(Clone, Debug)]
@@ -96,7 +93,7 @@ impl Migration {
         let mut params = ListParams::default().limit(PAGE);
         let mut count = 0;
         loop {
-            let page = patiently(|| all.list(&params)).await;
+            let page = with_retries(|| all.list(&params)).await;
             let page = match page {
                 Ok(page) => page,
                 // What was listed is too old to go on with: begin again. Writing twice does no harm.
@@ -109,7 +106,7 @@ impl Migration {
             };
             count += page.items.len();
             let writes = page.items.into_iter().map(|object| self.write(cluster, object));
-            stream::iter(writes).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
+            stream::iter(writes).buffer_unordered(REQUESTS_AT_ONCE).try_collect::<()>().await?;
             params.continue_token = page.metadata.continue_.filter(|it| !it.is_empty());
             if params.continue_token.is_none() {
                 return Ok(count);
@@ -127,7 +124,7 @@ impl Migration {
             kind: self.kind.resource.kind.clone(),
         });
         let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
-        match patiently(|| api.replace(&name, &params, &object)).await {
+        match with_retries(|| api.replace(&name, &params, &object)).await {
             Ok(_) => Ok(()),
             // It is gone, or somebody wrote it in the meantime, and so in the version that counts.
             Err(error) if error::is_not_found(&error) || error::is_conflict(&error) => Ok(()),
@@ -144,7 +141,7 @@ impl Migration {
         let failed = |error| {
             cluster.failed(format!("note that {} is stored as {} only", self.crd, self.stored), error)
         };
-        let live = patiently(|| api.get_metadata(&self.crd)).await.map_err(failed)?;
+        let live = with_retries(|| api.get_metadata(&self.crd)).await.map_err(failed)?;
         let patch = json!({
             "metadata": {"resourceVersion": live.metadata.resource_version},
             "status": {"storedVersions": [self.stored]},
@@ -249,26 +246,15 @@ fn stored_versions(crd: &Value) -> Vec<&str> {
     stored.into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// Sends a request until it succeeds or fails for good, for as long as it may take.
-async fn patiently<T, F>(request: impl Fn() -> F) -> Result<T, kube::Error>
+/// Sends a request until it succeeds or fails for good. Sending the same again does not resolve a conflict.
+async fn with_retries<T, F>(request: impl FnMut() -> F) -> Result<T, kube::Error>
 where
     F: Future<Output = Result<T, kube::Error>>,
 {
-    let (start, mut delay) = (Instant::now(), FIRST_DELAY);
-    loop {
-        match request().await {
-            Err(error) if is_worth_another_try(&error) && start.elapsed() < PATIENCE => {
-                sleep(delay).await;
-                delay = (delay * 2).min(LONGEST_DELAY);
-            }
-            result => return result,
-        }
-    }
-}
-
-/// A conflict does not pass by sending the same again.
-fn is_worth_another_try(error: &kube::Error) -> bool {
-    error::is_transient(error) && !error::is_conflict(error)
+    let is_transient = |error: &kube::Error, elapsed| {
+        error::is_transient(error) && !error::is_conflict(error) && elapsed < RETRY_LIMIT
+    };
+    retry(BACKOFF, request, is_transient, |_| {}).await
 }
 
 #[cfg(test)]

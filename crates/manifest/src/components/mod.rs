@@ -18,8 +18,7 @@ use crate::objects::{self, Object, ObjectError, ObjectId, Problem};
 use crate::scope::Scopes;
 use crate::typed::describe;
 
-/// The namespace of what all instances of a provider share.
-pub const SHARED_NAMESPACE: &str = "capi-webhook-system";
+pub use capstan_api::names::SHARED_NAMESPACE;
 
 /// What is to be made of a file.
 #[derive(Clone, Copy, Debug)]
