@@ -28,7 +28,7 @@ fuzz_target!(|input: &str| {
         }
         Err(error) => {
             assert!(begins_variable(text, error.place.line, error.place.column), "{error}");
-            assert!(!error.to_string().is_empty() && error.hint() != Some(String::new()));
+            assert!(!error.to_string().is_empty() && error.correction() != Some(String::new()));
         }
     }
     // Without spaces around names, both forms are the same but for what is missing.

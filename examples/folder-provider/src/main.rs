@@ -129,7 +129,6 @@ async fn main() -> anyhow::Result<()> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 mod tests {
     use std::{fs, os::unix::fs::MetadataExt};
 

@@ -128,12 +128,12 @@ mod tests {
             status,
             detail: String::new(),
             variable: Some("GITHUB_TOKEN".to_owned()),
-            withheld: withheld.then(made_withheld),
+            withheld: withheld.then(|| Box::new(made_withheld())),
         }
     }
 
-    fn made_withheld() -> Box<Withheld> {
-        Box::new(Withheld { host: "h".to_owned(), variable: "GITHUB_HOSTS".to_owned() })
+    fn made_withheld() -> Withheld {
+        Withheld { host: "h".to_owned(), variable: "GITHUB_HOSTS".to_owned() }
     }
 
     fn unreachable(cause: &str) -> FetchError {
@@ -146,7 +146,7 @@ mod tests {
             host: "h".to_owned(),
             reset: None,
             variable: Some("GITHUB_TOKEN".to_owned()),
-            withheld: withheld.then(made_withheld),
+            withheld: withheld.then(|| Box::new(made_withheld())),
         };
         let url = || "https://h/f".to_owned();
         for (error, expected) in [

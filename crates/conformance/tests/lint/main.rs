@@ -61,10 +61,11 @@ fn shared_objects_have_no_findings() {
     };
     let documents = given.file.text.split("---\n");
     let moved: Vec<_> = documents
-        .map(|it| match is_shared(&it) {
-            true => it.replace("foo-system", "capi-webhook-system"),
-            false => it.to_owned(),
-        })
+        .map(
+            |it| {
+                if is_shared(&it) { it.replace("foo-system", "capi-webhook-system") } else { it.to_owned() }
+            },
+        )
         .collect();
     given.file.text = moved.join("---\n");
     assert!(given.file.text.matches("capi-webhook-system").count() > 5);

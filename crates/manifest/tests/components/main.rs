@@ -259,7 +259,8 @@ fn images_are_replaced_in_every_kind_of_workload() {
         ("apps.kruise.io/v1", "StatefulSet", template("r.io/"), &[], "/spec/template/spec"),
     ] {
         let document = workload(api_version, kind, spec);
-        let listed = components::images(&[document.clone()], &images, "infrastructure-made-up").unwrap();
+        let listed =
+            components::images(std::slice::from_ref(&document), &images, "infrastructure-made-up").unwrap();
         assert_eq!(listed, expected, "{api_version} {kind}");
         let rendered = components::render(vec![document], &options).unwrap();
         assert_eq!(rendered.images, expected, "{api_version} {kind}");
