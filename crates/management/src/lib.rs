@@ -11,6 +11,7 @@ pub mod error;
 pub mod inventory;
 mod kinds;
 mod object;
+pub mod ownership;
 pub mod served;
 pub mod server_version;
 pub mod sweep;
