@@ -11,6 +11,7 @@ pub mod error;
 pub mod inventory;
 mod kinds;
 mod object;
+pub mod ownership;
 pub mod retry;
 pub mod served;
 pub mod server_version;

@@ -5,7 +5,8 @@ use std::time::Duration;
 use anstream::ColorChoice;
 use capstan_inspect::{
     clusters::ClusterError,
-    describe::{self, Colours, Node, Options, Reading, Watched},
+    describe::{self, Colours, Node, Options, Reading},
+    snapshot::Watched,
 };
 use capstan_management::ManagementCluster;
 use capstan_runtime::shell::stop_on_signal;

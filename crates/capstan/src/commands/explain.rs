@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use capstan_inspect::{
-    clusters::age,
     explain::{self, Explanation, Finding, Purpose},
+    human_duration,
 };
 use k8s_openapi::jiff::Timestamp;
 use serde_json::json;
@@ -17,8 +17,8 @@ use crate::{
     program,
 };
 
-/// How many things are listed that are in the way beside the first.
-const OTHERS: usize = 12;
+/// How many items of a list are printed.
+const LISTED: usize = 12;
 
 pub(crate) async fn run(args: ExplainArgs, printer: Printer) -> Result<(), CommandError> {
     let Explain::Cluster(args) = args.what;
@@ -46,9 +46,7 @@ fn text(explanation: &Explanation, now: Timestamp) -> String {
     }
     if !explanation.unreadable.is_empty() {
         out.push_str("\nNot part of this, because it could not be read:\n");
-        for it in &explanation.unreadable {
-            line(&mut out, format_args!("  - {it}"));
-        }
+        list(&mut out, explanation.unreadable.iter().cloned());
     }
     out
 }
@@ -62,7 +60,7 @@ fn answer(out: &mut String, finding: &Finding, now: Timestamp) {
         row("condition", &format!("{}={} ({})", condition.type_, condition.status, condition.reason));
     }
     if let Some(since) = finding.since {
-        row("since", &format!("{} ago, {since}", age(since, now)));
+        row("since", &format!("{} ago, {since}", human_duration(since, now)));
     }
     if let Some(controller) =
         finding.controller.as_ref().filter(|it| !finding.sentence.contains(&it.sentence))
@@ -83,11 +81,16 @@ fn list_others(out: &mut String, others: &[Finding]) {
         return;
     }
     out.push_str("\nAlso in the way, and to be looked at afterwards:\n");
-    for finding in others.iter().take(OTHERS) {
-        line(out, format_args!("  - {}", finding.sentence.lines().collect::<Vec<_>>().join(" ")));
+    list(out, others.iter().map(|it| it.sentence.lines().collect::<Vec<_>>().join(" ")));
+}
+
+fn list(out: &mut String, items: impl ExactSizeIterator<Item = String>) {
+    let more = items.len().saturating_sub(LISTED);
+    for it in items.take(LISTED) {
+        line(out, format_args!("  - {it}"));
     }
-    if others.len() > OTHERS {
-        line(out, format_args!("  - and {} more: -o json lists them all", others.len() - OTHERS));
+    if more > 0 {
+        line(out, format_args!("  - and {more} more: -o json lists them all"));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use capstan_inspect::{
     clusters::{self, Glance, Replicas},
-    kubeconfig,
+    human_duration, kubeconfig,
 };
 use k8s_openapi::jiff::Timestamp;
 use serde_json::json;
@@ -67,7 +67,7 @@ fn row(it: &Glance, now: Timestamp) -> Vec<String> {
         fraction(it.control_plane),
         fraction(it.workers),
         known(it.version.as_ref()),
-        it.created.map_or_else(|| "-".to_owned(), |created| clusters::age(created, now)),
+        it.created.map_or_else(|| "-".to_owned(), |created| human_duration(created, now)),
     ]
 }
 

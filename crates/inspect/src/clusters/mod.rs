@@ -16,6 +16,7 @@ use serde_json::Value;
 
 pub use error::ClusterError;
 
+use crate::fields::text;
 use capstan_management::{Kind, Kinds, ManagementCluster, ServerError};
 
 /// Names are used as values of labels, which are not longer.
@@ -253,31 +254,6 @@ fn control_plane_ref(cluster: &Value) -> Option<(String, String, String)> {
     Some((group.to_owned(), reference["kind"].as_str()?.to_owned(), reference["name"].as_str()?.to_owned()))
 }
 
-fn text<'a>(object: &'a Value, pointer: &str) -> Option<&'a str> {
-    object.pointer(pointer).and_then(Value::as_str).filter(|it| !it.is_empty())
-}
-
-/// How long ago something was, as kubectl writes it: `42s`, `3m12s`, `5h`, `12d`.
-pub fn age(since: Timestamp, now: Timestamp) -> String {
-    let seconds = now.as_second().saturating_sub(since.as_second()).max(0);
-    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
-    let with_rest = |whole: i64, unit: &str, rest: i64, of: &str| match rest {
-        0 => format!("{whole}{unit}"),
-        rest => format!("{whole}{unit}{rest}{of}"),
-    };
-    match () {
-        () if seconds < 120 => format!("{seconds}s"),
-        () if minutes < 10 => with_rest(minutes, "m", seconds % 60, "s"),
-        () if minutes < 180 => format!("{minutes}m"),
-        () if hours < 8 => with_rest(hours, "h", minutes % 60, "m"),
-        () if hours < 48 => format!("{hours}h"),
-        () if days < 8 => with_rest(days, "d", hours % 24, "h"),
-        () if days < 730 => format!("{days}d"),
-        () if days < 2920 => with_rest(days / 365, "y", days % 365, "d"),
-        () => format!("{}y", days / 365),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -382,34 +358,6 @@ mod tests {
         ] {
             let checked = check_name(&name).map_err(|error| error.to_string());
             assert_eq!(checked, expected.map_err(str::to_owned), "{name}");
-        }
-    }
-
-    #[test]
-    fn ages_are_those_of_kubectl() {
-        for (seconds, expected) in [
-            (-5, "0s"),
-            (0, "0s"),
-            (119, "119s"),
-            (120, "2m"),
-            (125, "2m5s"),
-            (600, "10m"),
-            (10_799, "179m"),
-            (10_800, "3h"),
-            (10_860, "3h1m"),
-            (28_800, "8h"),
-            (172_799, "47h"),
-            (172_800, "2d"),
-            (176_400, "2d1h"),
-            (691_200, "8d"),
-            (63_071_999, "729d"),
-            (63_072_000, "2y"),
-            (63_158_400, "2y1d"),
-            (252_288_000, "8y"),
-        ] {
-            let since = Timestamp::from_second(1_700_000_000).unwrap();
-            let now = Timestamp::from_second(1_700_000_000 + seconds).unwrap();
-            assert_eq!(age(since, now), expected, "{seconds}");
         }
     }
 }

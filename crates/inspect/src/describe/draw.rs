@@ -2,9 +2,10 @@
 
 use jiff::Timestamp;
 
+use crate::human_duration;
+
 use super::{
     Condition, Node, Shown, Style, What,
-    age::human_duration,
     condition::{AVAILABLE, READY},
     paragraph,
     table::{Colours, Paint, Text, render},

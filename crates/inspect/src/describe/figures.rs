@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::fields::number;
+
 use super::condition::{AVAILABLE, Condition, READY, UP_TO_DATE, find};
 
 /// Counters of an object; those that nobody reported are none.
@@ -113,11 +115,6 @@ impl Figures {
             ..Self::default()
         }
     }
-}
-
-/// The whole number at a place.
-pub(super) fn number(object: &Value, pointer: &str) -> Option<i64> {
-    object.pointer(pointer).and_then(Value::as_i64)
 }
 
 fn add(one: Option<i64>, other: Option<i64>) -> Option<i64> {

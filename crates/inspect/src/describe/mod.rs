@@ -1,37 +1,29 @@
 //! A Cluster and all that belongs to it, as a tree.
 //!
-//! One [`Snapshot`] is read with concurrent requests; [`build`] makes a tree of [`Node`]s from it, and [`draw`] makes
+//! One [`WorkloadSnapshot`](crate::snapshot::WorkloadSnapshot) is read with concurrent requests; [`build`] makes a tree of [`Node`]s from it, and [`draw`] makes
 //! text from the tree. Both are pure: the clock is an argument.
 
-mod age;
 mod condition;
 mod data;
-mod discover;
 mod draw;
 mod figures;
 mod grouping;
 mod node;
 mod paragraph;
-mod reference;
+mod read;
 mod show;
-mod snapshot;
 mod table;
 mod tree;
-mod watched;
 
-pub use age::human_duration;
 pub use condition::{Condition, Style};
 pub use data::to_value;
-pub use discover::{Reading, read};
 pub use draw::draw;
 pub use figures::Figures;
-pub use node::{Node, What};
-pub use reference::Reference;
+pub use node::{Node, Unread, What, Why};
+pub use read::{Reading, read};
 pub use show::{InvalidShowConditions, ShowConditions, Shown};
-pub use snapshot::{Found, Listing, Snapshot, Unreadable, Why};
 pub use table::Colours;
 pub use tree::build;
-pub use watched::Watched;
 
 /// What is shown.
 #[derive(Clone, Debug, Default)]

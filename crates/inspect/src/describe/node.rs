@@ -1,6 +1,43 @@
 //! One line of the tree and what hangs below it.
 
-use super::{Condition, Figures, Shown, Unreadable};
+use super::{Condition, Figures, Shown};
+
+/// Why something could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// The object does not exist.
+    NotFound,
+    /// Its kind is not installed.
+    NoSuchKind,
+    /// The user may not look at it.
+    Forbidden,
+    /// The server could not answer.
+    ServerError,
+    /// Its conditions break the rules for conditions.
+    Malformed,
+}
+
+impl Why {
+    /// One word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NotFound => "NotFound",
+            Self::NoSuchKind => "NoSuchKind",
+            Self::Forbidden => "Forbidden",
+            Self::ServerError => "ServerError",
+            Self::Malformed => "Malformed",
+        }
+    }
+}
+
+/// What could not be read of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unread {
+    /// Why, for a program.
+    pub why: Why,
+    /// Why, for a person.
+    pub message: String,
+}
 
 /// What a node stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +78,7 @@ pub struct Node {
     /// Which of them are shown.
     pub shown: Shown,
     /// Why it could not be read, or not wholly.
-    pub unreadable: Option<Unreadable>,
+    pub unreadable: Option<Unread>,
     /// Whether it comes before its siblings, whatever its name.
     pub is_first: bool,
     /// What hangs below it.

@@ -4,31 +4,37 @@ use std::collections::BTreeSet;
 
 use capstan_api::{
     contract::ContractVersion,
-    names::{CORE_GROUP, label},
+    names::{ADDONS_GROUP, CORE_GROUP, label},
 };
+use capstan_management::{ObjectRef, ownership::OwnershipGraph};
 use serde_json::Value;
 
 use super::{
-    Condition, Figures, Found, Node, Options, Reference, Snapshot, Style, Unreadable, What, Why,
+    Condition, Figures, Node, Options, Style, Unread, What, Why,
     condition::{self, AVAILABLE, READY, find},
-    figures::number,
     grouping,
+};
+use crate::{
+    fields::{self, group, is_deleting, is_owned, kind, name, number},
     snapshot::{
-        Listing, Part, control_plane_of, control_plane_template, infrastructure_of, machine_references, name,
-        namespace, template_references, text,
+        Part, Reference, Target, Unreadable, WorkloadIndex, WorkloadSnapshot, control_plane_template,
+        machine_references, template_references,
     },
 };
 
 const REMEDIATION_ALLOWED: &str = "RemediationAllowed";
 
 /// The tree of a Cluster.
-pub fn build(snapshot: &Snapshot, options: &Options) -> Node {
-    let mut builder = Builder { snapshot, options, placed: BTreeSet::new() };
+pub fn build(snapshot: &WorkloadSnapshot, options: &Options) -> Node {
+    let (index, ownership) = (snapshot.index(), snapshot.ownership());
+    let mut builder = Builder { snapshot, index, ownership, options, placed: BTreeSet::new() };
     builder.cluster().ordered()
 }
 
 struct Builder<'a> {
-    snapshot: &'a Snapshot,
+    snapshot: &'a WorkloadSnapshot,
+    index: WorkloadIndex<'a>,
+    ownership: OwnershipGraph,
     options: &'a Options,
     /// The Machines and MachineSets that hang somewhere, by kind and name.
     placed: BTreeSet<(&'static str, &'a str)>,
@@ -43,8 +49,8 @@ impl<'a> Builder<'a> {
         node.version =
             topology.map(|it| it.get("version").and_then(Value::as_str).unwrap_or_default().to_owned());
         node.figures = Figures::of_cluster(cluster);
-        let infrastructure =
-            infrastructure_of(cluster).and_then(|it| self.referred(&it, "ClusterInfrastructure"));
+        let infrastructure = Reference::at(cluster, "/spec/infrastructureRef")
+            .map(|it| self.referred(&it, "ClusterInfrastructure"));
         node.children.extend(infrastructure);
         node.children.extend(self.control_plane());
         node.children.extend(self.workers());
@@ -56,12 +62,12 @@ impl<'a> Builder<'a> {
     }
 
     fn control_plane(&mut self) -> Option<Node> {
-        let reference = control_plane_of(&self.snapshot.cluster)?;
-        let mut node = match self.snapshot.follow(&reference)? {
-            Found::Unreadable(unreadable) => self.not_read(&reference, unreadable, "ControlPlane"),
-            Found::Object(object, contract) => self.control_plane_object(object, *contract),
+        let reference = Reference::at(&self.snapshot.cluster, "/spec/controlPlaneRef")?;
+        let mut node = match self.index.follow(&reference) {
+            Target::Object(object, contract) => self.control_plane_object(object, contract),
+            target => self.not_read(&reference, target, "ControlPlane"),
         };
-        let machines = of(&self.snapshot.machines).iter().filter(|it| is_control_plane_machine(it)).collect();
+        let machines = self.of_core("Machine").filter(|it| is_control_plane_machine(it)).collect();
         let machines = self.machines(machines);
         node.children.extend(self.grouped(machines));
         Some(node)
@@ -88,10 +94,10 @@ impl<'a> Builder<'a> {
 
     fn workers(&mut self) -> Option<Node> {
         let mut children = Vec::new();
-        for deployment in of(&self.snapshot.machine_deployments) {
+        for deployment in self.of_core("MachineDeployment") {
             children.push(self.machine_deployment(deployment));
         }
-        for pool in of(&self.snapshot.machine_pools) {
+        for pool in self.of_core("MachinePool") {
             children.push(self.machine_pool(pool));
         }
         children.extend(self.other_workers());
@@ -104,8 +110,7 @@ impl<'a> Builder<'a> {
         if self.options.show_templates {
             node.children.push(self.templates(deployment, &template_references(deployment)));
         }
-        let sets = of(&self.snapshot.machine_sets);
-        let sets = sets.iter().filter(|it| is_controlled_by(it, deployment)).collect::<Vec<_>>();
+        let sets = self.controlled_by(deployment, "MachineSet");
         if self.options.show_machine_sets {
             node.children.extend(sets.into_iter().map(|it| self.machine_set(it)).collect::<Vec<_>>());
         } else {
@@ -138,20 +143,33 @@ impl<'a> Builder<'a> {
     /// Machines and MachineSets that hang nowhere else.
     fn other_workers(&mut self) -> Option<Node> {
         let mut children = Vec::new();
-        for set in of(&self.snapshot.machine_sets) {
+        for set in self.of_core("MachineSet") {
             if !self.placed.contains(&("MachineSet", name(set))) {
                 children.push(self.machine_set(set));
             }
         }
-        let rest = of(&self.snapshot.machines).iter().collect();
+        let rest = self.of_core("Machine").collect();
         children.extend(self.machines(rest));
         let namespace = namespace(&self.snapshot.cluster);
         (!children.is_empty()).then(|| Node::group_of("OtherGroup", namespace, "Other", children))
     }
 
     fn machines_controlled_by(&mut self, owner: &Value) -> Vec<Node> {
-        let machines = of(&self.snapshot.machines).iter().filter(|it| is_controlled_by(it, owner)).collect();
-        self.machines(machines)
+        self.machines(self.controlled_by(owner, "Machine"))
+    }
+
+    /// The objects of one of core's kinds.
+    fn of_core(&self, kind: &'static str) -> impl Iterator<Item = &'a Value> + use<'a> {
+        self.snapshot.all(CORE_GROUP, kind)
+    }
+
+    /// The objects of one of core's kinds that another object controls.
+    fn controlled_by(&self, owner: &Value, kind: &str) -> Vec<&'a Value> {
+        let Some(owner) = self.ownership.find(&ObjectRef::of(owner)) else { return Vec::new() };
+        let dependents = self.ownership.dependents(owner);
+        let controlled = dependents.filter(|it| self.ownership.controller(*it) == Some(owner));
+        let objects = controlled.map(|it| &self.ownership.node(it).object).filter(|it| it.kind == kind);
+        objects.filter_map(|it| self.index.get(CORE_GROUP, kind, &it.name)).collect()
     }
 
     /// Those of the Machines that hang nowhere yet.
@@ -183,8 +201,9 @@ impl<'a> Builder<'a> {
         for (part, reference) in references {
             let role = if *part == Part::Bootstrap { "BootstrapConfig" } else { infrastructure };
             let child = self.referred(reference, role);
-            node.children
-                .extend(child.filter(|child| self.options.echo || !is_echo(child, &node.conditions)));
+            if self.options.echo || !is_echo(&child, &node.conditions) {
+                node.children.push(child);
+            }
         }
     }
 
@@ -194,17 +213,17 @@ impl<'a> Builder<'a> {
                 Part::Bootstrap => "BootstrapConfigTemplate",
                 Part::Infrastructure => "MachineInfrastructureTemplate",
             };
-            match self.snapshot.follow(reference)? {
+            match self.index.follow(reference) {
                 // A template has no state of its own.
-                Found::Object(object, _) => Some(Node {
+                Target::Object(object, _) => Node {
                     role: Some(role),
                     api_version: Some(text(object, "/apiVersion").to_owned()),
                     ..Node::new(What::Object, &reference.kind, &reference.namespace, &reference.name)
-                }),
-                Found::Unreadable(unreadable) => Some(self.not_read(reference, unreadable, role)),
+                },
+                target => self.not_read(reference, target, role),
             }
         };
-        let children = references.iter().filter_map(template).collect();
+        let children = references.iter().map(template).collect();
         let node = Node::group_of("TemplateGroup", namespace(owner), name(owner), children);
         Node { role: Some("Templates"), is_first: true, ..node }
     }
@@ -213,7 +232,7 @@ impl<'a> Builder<'a> {
         if !self.options.show_resource_sets {
             return None;
         }
-        let binding = of(&self.snapshot.resource_sets).first()?;
+        let binding = self.snapshot.all(ADDONS_GROUP, "ClusterResourceSetBinding").next()?;
         let bindings = binding.pointer("/spec/bindings").and_then(Value::as_array);
         let names = bindings.into_iter().flatten().map(|it| text(it, "/clusterResourceSetName"));
         let set = |name: &str| {
@@ -226,7 +245,7 @@ impl<'a> Builder<'a> {
 
     /// Those that have something to tell: that nothing is repaired any more.
     fn health_checks(&self) -> Option<Node> {
-        let checks = of(&self.snapshot.health_checks).iter().filter(|it| is_owned(it));
+        let checks = self.of_core("MachineHealthCheck").filter(|it| is_owned(it));
         let children: Vec<_> = checks.map(|it| self.health_check(it)).filter(is_stuck).collect();
         let namespace = namespace(&self.snapshot.cluster);
         let group =
@@ -242,45 +261,70 @@ impl<'a> Builder<'a> {
 
     /// Objects that bear the Cluster's name, but that nobody owns: nobody deletes them either.
     fn unowned(&self) -> Option<Node> {
-        let checks = of(&self.snapshot.health_checks).iter().filter(|it| !is_owned(it));
+        let checks = self.of_core("MachineHealthCheck").filter(|it| !is_owned(it));
         let checks = checks.map(|it| self.health_check(it));
-        let strays = self.snapshot.strays.iter().map(|it| self.summed_up(it, &[READY]));
+        let strays = self.strays().map(|it| self.summed_up(it, &[READY]));
         let children: Vec<_> = checks.chain(strays).collect();
         let namespace = namespace(&self.snapshot.cluster);
         (!children.is_empty()).then(|| Node::group_of("UnownedGroup", namespace, "Unowned", children))
     }
 
+    /// Providers' objects that carry the Cluster's label, but that nothing owns or refers to.
+    fn strays(&self) -> impl Iterator<Item = &'a Value> {
+        let references = self.snapshot.references(self.options.show_templates);
+        let referred: BTreeSet<_> = references.into_iter().map(|it| (it.group, it.kind, it.name)).collect();
+        self.snapshot.objects.iter().filter(move |it| {
+            let parts = (group(it).to_owned(), kind(it).to_owned(), name(it).to_owned());
+            ![CORE_GROUP, ADDONS_GROUP].contains(&group(it)) && !is_owned(it) && !referred.contains(&parts)
+        })
+    }
+
     fn unreadable_lists(&self) -> Vec<Node> {
-        let snapshot = self.snapshot;
-        let sets =
-            self.options.show_resource_sets.then_some(("ClusterResourceSets", &snapshot.resource_sets));
         let lists = [
-            ("Machines", &snapshot.machines),
-            ("MachineSets", &snapshot.machine_sets),
-            ("MachineDeployments", &snapshot.machine_deployments),
-            ("MachinePools", &snapshot.machine_pools),
-            ("MachineHealthChecks", &snapshot.health_checks),
+            (CORE_GROUP, "Machine", "Machines"),
+            (CORE_GROUP, "MachineSet", "MachineSets"),
+            (CORE_GROUP, "MachineDeployment", "MachineDeployments"),
+            (CORE_GROUP, "MachinePool", "MachinePools"),
+            (CORE_GROUP, "MachineHealthCheck", "MachineHealthChecks"),
+            (ADDONS_GROUP, "ClusterResourceSetBinding", "ClusterResourceSets"),
         ];
-        let node = |(name, list): (&str, &Listing)| {
-            let unreadable = list.as_ref().err()?;
-            let node = Node::group_of("UnreadableGroup", namespace(&snapshot.cluster), name, Vec::new());
-            Some(with_trouble(node, unreadable))
+        let node = |(group, kind, name)| {
+            let unreadable = self.snapshot.unreadable(group, kind, fields::name(&self.snapshot.cluster))?;
+            let namespace = namespace(&self.snapshot.cluster);
+            Some(with_trouble(
+                Node::group_of("UnreadableGroup", namespace, name, Vec::new()),
+                unread(unreadable),
+            ))
         };
-        lists.into_iter().chain(sets).filter_map(node).collect()
+        lists.into_iter().filter_map(node).collect()
     }
 
     /// What a reference leads to.
-    fn referred(&self, reference: &Reference, role: &'static str) -> Option<Node> {
-        match self.snapshot.follow(reference)? {
-            Found::Object(object, _) => Some(Node { role: Some(role), ..self.summed_up(object, &[READY]) }),
-            Found::Unreadable(unreadable) => Some(self.not_read(reference, unreadable, role)),
+    fn referred(&self, reference: &Reference, role: &'static str) -> Node {
+        match self.index.follow(reference) {
+            Target::Object(object, _) => Node { role: Some(role), ..self.summed_up(object, &[READY]) },
+            target => self.not_read(reference, target, role),
         }
     }
 
-    fn not_read(&self, reference: &Reference, unreadable: &Unreadable, role: &'static str) -> Node {
+    fn not_read(&self, reference: &Reference, target: Target<'_>, role: &'static str) -> Node {
         let node = Node::new(What::Object, &reference.kind, &reference.namespace, &reference.name);
         let shown = self.options.show_conditions.of(&reference.kind, &reference.name);
-        with_trouble(Node { role: Some(role), shown, ..node }, unreadable)
+        let node = Node { role: Some(role), shown, ..node };
+        let Reference { group, kind, .. } = reference;
+        with_trouble(
+            node,
+            match target {
+                Target::Unreadable(unreadable) => unread(unreadable),
+                Target::NoSuchKind => Unread {
+                    why: Why::NoSuchKind,
+                    message: format!("it is referred to, but no kind {kind} of group {group} is installed"),
+                },
+                Target::NotFound | Target::Object(..) => {
+                    Unread { why: Why::NotFound, message: "it is referred to, but does not exist".to_owned() }
+                }
+            },
+        )
     }
 
     fn with_replicas(&self, object: &Value, summary: &[&str]) -> Node {
@@ -292,15 +336,15 @@ impl<'a> Builder<'a> {
 
     /// An object, and the first of these conditions that it has as its summary; in the legacy style that is always Ready.
     fn summed_up(&self, object: &Value, summary: &[&str]) -> Node {
-        let (kind, name) = (text(object, "/kind"), name(object));
+        let (kind, name) = (kind(object), name(object));
         let mut node = Node::new(What::Object, kind, namespace(object), name);
         node.api_version = Some(text(object, "/apiVersion").to_owned());
-        node.is_deleting = object.pointer("/metadata/deletionTimestamp").is_some_and(|it| !it.is_null());
+        node.is_deleting = is_deleting(object);
         node.shown = self.options.show_conditions.of(kind, name);
         match condition::read(object, self.options.style) {
             Ok(conditions) => node.conditions = conditions,
             Err(error) => {
-                return with_trouble(node, &Unreadable { why: Why::Malformed, message: error.to_string() });
+                return with_trouble(node, Unread { why: Why::Malformed, message: error.to_string() });
             }
         }
         let summary = if self.options.style == Style::Legacy { &[READY] } else { summary };
@@ -310,7 +354,7 @@ impl<'a> Builder<'a> {
 }
 
 /// What cannot be read is told in the place of its summary.
-fn with_trouble(node: Node, unreadable: &Unreadable) -> Node {
+fn with_trouble(node: Node, unreadable: Unread) -> Node {
     let status = if unreadable.why == Why::NotFound { "Missing" } else { "Unknown" };
     let summary = Condition {
         type_: String::new(),
@@ -320,7 +364,7 @@ fn with_trouble(node: Node, unreadable: &Unreadable) -> Node {
         message: unreadable.message.clone(),
         since: None,
     };
-    Node { summary: Some(summary), unreadable: Some(unreadable.clone()), ..node }
+    Node { summary: Some(summary), unreadable: Some(unreadable), ..node }
 }
 
 /// Whether an object of a Machine is fine, or says no more than the Machine itself.
@@ -336,25 +380,18 @@ fn is_stuck(check: &Node) -> bool {
 }
 
 fn is_control_plane_machine(machine: &Value) -> bool {
-    let labels = machine.pointer("/metadata/labels").and_then(Value::as_object);
-    labels.is_some_and(|it| it.contains_key(label::CONTROL_PLANE))
+    fields::label(machine, label::CONTROL_PLANE).is_some()
 }
 
-fn is_owned(object: &Value) -> bool {
-    object.pointer("/metadata/ownerReferences").and_then(Value::as_array).is_some_and(|it| !it.is_empty())
+fn unread(unreadable: &Unreadable) -> Unread {
+    let why = if unreadable.is_forbidden { Why::Forbidden } else { Why::ServerError };
+    Unread { why, message: unreadable.reason.clone() }
 }
 
-/// Whether the owner that acts for an object is this one: of core's group and by kind and name.
-fn is_controlled_by(object: &Value, owner: &Value) -> bool {
-    let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
-    let controller = owners.into_iter().flatten().find(|it| it["controller"] == true);
-    controller.is_some_and(|it| {
-        text(it, "/apiVersion").split_once('/').is_some_and(|(group, _)| group == CORE_GROUP)
-            && text(it, "/kind") == text(owner, "/kind")
-            && text(it, "/name") == name(owner)
-    })
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    fields::text(object, pointer).unwrap_or_default()
 }
 
-fn of(listing: &Listing) -> &[Value] {
-    listing.as_deref().unwrap_or_default()
+fn namespace(object: &Value) -> &str {
+    text(object, "/metadata/namespace")
 }

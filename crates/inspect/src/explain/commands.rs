@@ -3,48 +3,46 @@
 use capstan_api::contract::crd_name;
 use serde_json::{Value, json};
 
-use super::{
-    fields::{group, kind, name, text},
-    snapshot::Snapshot,
-};
+use super::snapshot::ExplainSnapshot;
+use crate::fields::{group, kind, name, text};
 
 /// How kubectl addresses a kind: by plural and group, so that kinds of the same name are told apart.
-pub(crate) fn resource(snapshot: &Snapshot, of_group: &str, of_kind: &str) -> String {
-    match snapshot.definition(of_group, of_kind) {
+pub(crate) fn resource(snapshot: &ExplainSnapshot, of_group: &str, of_kind: &str) -> String {
+    match snapshot.workload.crd(of_group, of_kind) {
         Some(definition) => format!("{}.{}", definition.plural, definition.group),
         None if of_group.is_empty() => of_kind.to_lowercase(),
         None => crd_name(of_group, of_kind),
     }
 }
 
-fn address(snapshot: &Snapshot, object: &Value) -> String {
+fn address(snapshot: &ExplainSnapshot, object: &Value) -> String {
     let namespace = text(object, "/metadata/namespace").map(|it| format!(" -n {it}")).unwrap_or_default();
     format!("{} {}{namespace}", resource(snapshot, group(object), kind(object)), name(object))
 }
 
 /// Shows an object and its events.
-pub(crate) fn describe(snapshot: &Snapshot, object: &Value) -> String {
+pub(crate) fn describe(snapshot: &ExplainSnapshot, object: &Value) -> String {
     format!("kubectl describe {}", address(snapshot, object))
 }
 
 /// Shows which objects of a kind there are.
-pub(crate) fn list(snapshot: &Snapshot, of_group: &str, of_kind: &str, namespace: &str) -> String {
+pub(crate) fn list(snapshot: &ExplainSnapshot, of_group: &str, of_kind: &str, namespace: &str) -> String {
     format!("kubectl get {} -n {namespace}", resource(snapshot, of_group, of_kind))
 }
 
 /// Changes an object.
-pub(crate) fn patch(snapshot: &Snapshot, object: &Value, patch: &Value) -> String {
+pub(crate) fn patch(snapshot: &ExplainSnapshot, object: &Value, patch: &Value) -> String {
     format!("kubectl patch {} --type merge -p '{patch}'", address(snapshot, object))
 }
 
 /// Removes an annotation from an object.
-pub(crate) fn unannotate(snapshot: &Snapshot, object: &Value, annotation: &str) -> String {
+pub(crate) fn unannotate(snapshot: &ExplainSnapshot, object: &Value, annotation: &str) -> String {
     format!("kubectl annotate {} {annotation}-", address(snapshot, object))
 }
 
 /// Removes one finalizer and keeps the others.
-pub(crate) fn unfinalize(snapshot: &Snapshot, object: &Value, finalizer: &str) -> String {
-    let rest: Vec<_> = super::fields::finalizers(object).into_iter().filter(|it| *it != finalizer).collect();
+pub(crate) fn unfinalize(snapshot: &ExplainSnapshot, object: &Value, finalizer: &str) -> String {
+    let rest: Vec<_> = crate::fields::finalizers(object).into_iter().filter(|it| *it != finalizer).collect();
     patch(snapshot, object, &json!({"metadata": {"finalizers": rest}}))
 }
 

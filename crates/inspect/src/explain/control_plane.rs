@@ -8,12 +8,13 @@ use serde_json::Value;
 
 use super::{
     commands,
-    fields::{self, Reference, created, name, text},
     finding::{Finding, Problem, State},
     infrastructure::worst,
     inspector::{Inspector, say},
     references::{Found, INITIALIZED},
 };
+use crate::fields::{self, created, name, text};
+use crate::snapshot::Reference;
 use capstan_management::ObjectRef;
 
 pub(crate) fn is_control_plane(machine: &Value) -> bool {
@@ -79,7 +80,7 @@ impl<'a> Inspector<'a> {
         }
         let before = self.count();
         self.look_at_machines(is_control_plane);
-        let has_machines = self.snapshot.all(CORE_GROUP, "Machine").any(is_control_plane);
+        let has_machines = self.workload.all(CORE_GROUP, "Machine").any(is_control_plane);
         if has_machines || self.count() > before {
             return;
         }
@@ -120,7 +121,7 @@ impl<'a> Inspector<'a> {
         let secret = format!("{}-{}", name(cluster), secret::KUBECONFIG);
         let namespace = self.namespace.clone();
         let is_there = self.snapshot.secrets.contains(&secret);
-        let is_readable = self.snapshot.unreadable("", "Secret", &secret).is_none();
+        let is_readable = self.workload.unreadable("", "Secret", &secret).is_none();
         let finding = if !is_there && is_readable {
             let sentence = format!(
                 "Secret {namespace}/{secret} does not exist, so the workload cluster of {} cannot be reached.",

@@ -10,11 +10,11 @@ use serde_json::Value;
 
 use super::{
     commands,
-    fields::{self, number, text, time},
     finding::{Finding, Problem},
-    snapshot::Snapshot,
+    snapshot::ExplainSnapshot,
 };
-use crate::clusters::age;
+use crate::fields::{self, number, text, time};
+use crate::human_duration;
 use capstan_management::ObjectRef;
 
 /// A Lease that was not renewed for so long is nobody's, however short its own term is.
@@ -101,7 +101,7 @@ impl Controller {
 }
 
 /// The controller of an object.
-pub(crate) fn controller(snapshot: &Snapshot, object: &Value, now: Timestamp) -> Controller {
+pub(crate) fn controller(snapshot: &ExplainSnapshot, object: &Value, now: Timestamp) -> Controller {
     let (group, kind) = (fields::group(object), fields::kind(object));
     let unknown = |sentence: String| Controller::of_provider(ControllerState::Unknown, None, sentence);
     let Some(provider) = provider(snapshot, group, kind) else {
@@ -135,7 +135,7 @@ pub(crate) fn controller(snapshot: &Snapshot, object: &Value, now: Timestamp) ->
             )
         },
         None if is_current(object, now)
-            || provider == CORE_PROVIDER && is_current(&snapshot.cluster, now) =>
+            || provider == CORE_PROVIDER && is_current(&snapshot.workload.cluster, now) =>
         {
             Controller::of_provider(
                 ControllerState::Elsewhere,
@@ -169,8 +169,8 @@ fn is_current(object: &Value, now: Timestamp) -> bool {
 }
 
 /// The provider that a kind belongs to, by the label that every installation puts on its definition.
-fn provider(snapshot: &Snapshot, group: &str, kind: &str) -> Option<String> {
-    let labels = snapshot.definition(group, kind).map(|it| &it.labels);
+fn provider(snapshot: &ExplainSnapshot, group: &str, kind: &str) -> Option<String> {
+    let labels = snapshot.workload.crd(group, kind).map(|it| &it.labels);
     if let Some(provider) = labels.and_then(|it| it.get(label::PROVIDER)) {
         return Some(provider.clone());
     }
@@ -181,7 +181,12 @@ fn provider(snapshot: &Snapshot, group: &str, kind: &str) -> Option<String> {
     (group == CORE_GROUP && is_there).then(|| CORE_PROVIDER.to_owned())
 }
 
-fn of_deployment(snapshot: &Snapshot, deployment: &Value, provider: &str, now: Timestamp) -> Controller {
+fn of_deployment(
+    snapshot: &ExplainSnapshot,
+    deployment: &Value,
+    provider: &str,
+    now: Timestamp,
+) -> Controller {
     let namespace = text(deployment, "/metadata/namespace").unwrap_or_default();
     let name = fields::name(deployment);
     let desired = number(deployment, "/spec/replicas").unwrap_or(1);
@@ -199,7 +204,8 @@ fn of_deployment(snapshot: &Snapshot, deployment: &Value, provider: &str, now: T
         let counts = format!("{available} of {desired} replicas available");
         match &leader {
             Some((leader, true)) => {
-                let ago = leader.renewed.map(|it| format!(" for {}", age(it, now))).unwrap_or_default();
+                let ago =
+                    leader.renewed.map(|it| format!(" for {}", human_duration(it, now))).unwrap_or_default();
                 let sentence =
                     format!("{place} has {counts}, but its Lease was not renewed{ago} by {}", leader.holder);
                 (ControllerState::WithoutLeader, sentence)
@@ -232,7 +238,12 @@ fn why(deployment: &Value) -> String {
 }
 
 /// The replica that holds a Lease, and whether it has let it lapse.
-fn leader(snapshot: &Snapshot, namespace: &str, deployment: &str, now: Timestamp) -> Option<(Leader, bool)> {
+fn leader(
+    snapshot: &ExplainSnapshot,
+    namespace: &str,
+    deployment: &str,
+    now: Timestamp,
+) -> Option<(Leader, bool)> {
     let prefix = format!("{deployment}-");
     let lease = snapshot.leases.iter().find(|it| {
         text(it, "/metadata/namespace") == Some(namespace)

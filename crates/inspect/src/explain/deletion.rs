@@ -9,14 +9,13 @@ use serde_json::Value;
 use super::{
     commands,
     control_plane::is_control_plane,
-    fields::{
-        self, Reference, annotations, deleted, finalizers, group, is_deleting, kind, name, owners, text,
-    },
     finding::{Finding, Problem},
     inspector::{Inspector, say},
     workers::MAKERS,
 };
-use capstan_management::ObjectRef;
+use crate::fields::{self, annotations, deleted, finalizers, group, is_deleting, is_owned, kind, name, text};
+use crate::snapshot::Reference;
+use capstan_management::{ObjectRef, ownership::OwnershipGraph};
 
 /// Finalizers of core's own controllers.
 const CORE_FINALIZERS: [&str; 5] = [
@@ -35,12 +34,14 @@ impl<'a> Inspector<'a> {
     pub(crate) fn look_at_deletion(&mut self) {
         let control_plane = Reference::at(self.cluster, "/spec/controlPlaneRef");
         let descendants: Vec<_> = self.descendants().collect();
+        let ownership = OwnershipGraph::of(descendants.iter().copied());
         for machine in descendants.iter().filter(|it| kind(it) == "Machine" && is_deleting(it)) {
             self.look_at_dying_machine(machine);
         }
         // A maker waits for its Machines; what it holds by itself shows once they are gone.
         for maker in descendants.iter().filter(|it| kind(it) != "Machine" && is_deleting(it)) {
-            if !descendants.iter().any(|it| owners(it).any(|uid| text(maker, "/metadata/uid") == Some(uid))) {
+            let id = ownership.find(&ObjectRef::of(maker));
+            if id.is_none_or(|it| ownership.dependents(it).next().is_none()) {
                 self.tell_of_finalizers(maker);
             }
         }
@@ -55,7 +56,7 @@ impl<'a> Inspector<'a> {
         let infrastructure = Reference::at(self.cluster, "/spec/infrastructureRef");
         let mut is_anything_left = !waited.is_empty();
         for reference in [control_plane, infrastructure].into_iter().flatten() {
-            let Some(object) = self.snapshot.object(&reference) else { continue };
+            let Some(object) = self.index.object(&reference) else { continue };
             is_anything_left = true;
             if is_deleting(object) {
                 self.tell_of_finalizers(object);
@@ -67,8 +68,8 @@ impl<'a> Inspector<'a> {
     }
 
     fn descendants(&self) -> impl Iterator<Item = &'a Value> {
-        let snapshot = self.snapshot;
-        MAKERS.into_iter().chain(["Machine"]).flat_map(|kind| snapshot.all(CORE_GROUP, kind))
+        let workload = self.workload;
+        MAKERS.into_iter().chain(["Machine"]).flat_map(|kind| workload.all(CORE_GROUP, kind))
     }
 
     fn look_at_own_finalizers(&mut self, is_anything_left: bool) {
@@ -108,7 +109,7 @@ impl<'a> Inspector<'a> {
         let parts = ["/spec/infrastructureRef", "/spec/bootstrap/configRef"];
         let parts: Vec<_> = parts
             .iter()
-            .filter_map(|pointer| self.snapshot.object(&Reference::at(machine, pointer)?))
+            .filter_map(|pointer| self.index.object(&Reference::at(machine, pointer)?))
             .filter(|it| is_deleting(it))
             .collect();
         for part in &parts {
@@ -129,9 +130,9 @@ impl<'a> Inspector<'a> {
             format!("{}{rest}", names.join(", "))
         };
         let uid = text(cluster, "/metadata/uid");
-        let is_owned = |it: &&&Value| owners(it).next().is_some() || uid.is_none();
+        let has_owner = |it: &&&Value| is_owned(it) || uid.is_none();
         let (owned, loose): (Vec<&Value>, Vec<&Value>) =
-            waited.iter().filter(|it| !is_deleting(it)).copied().partition(|it| is_owned(&it));
+            waited.iter().filter(|it| !is_deleting(it)).copied().partition(|it| has_owner(&it));
         let more = match (owned.is_empty(), loose.is_empty()) {
             (_, false) => format!(
                 " Nobody deletes {}, since nothing owns it: it belongs to the Cluster by its label only.",

@@ -5,11 +5,12 @@ use serde_json::{Value, json};
 
 use super::{
     commands,
-    fields::{self, Reference, created, has_endpoint, has_external_manager},
     finding::{Finding, Problem},
     inspector::{Inspector, say},
     references::{Found, PROVISIONED},
 };
+use crate::fields::{self, created, has_endpoint, has_external_manager};
+use crate::snapshot::Reference;
 use capstan_management::ObjectRef;
 
 impl<'a> Inspector<'a> {
@@ -83,7 +84,7 @@ impl<'a> Inspector<'a> {
     fn tell_of_missing_endpoint(&mut self, infrastructure: &Value) {
         let cluster = self.cluster;
         let control_plane =
-            Reference::at(cluster, "/spec/controlPlaneRef").and_then(|it| self.snapshot.object(&it));
+            Reference::at(cluster, "/spec/controlPlaneRef").and_then(|it| self.index.object(&it));
         let giver = [Some(infrastructure), control_plane].into_iter().flatten().find(|it| has_endpoint(it));
         let (object, sentence) = if let Some(giver) = giver {
             let sentence = format!(

@@ -10,12 +10,13 @@ use serde_json::{Value, json};
 use super::{
     commands,
     controllers::{Controller, controller},
-    fields::{
-        self, created, deleted, group, is_deleting, is_paused_by_annotation, is_true, kind, name, text,
-    },
     finding::{Explanation, Finding, Problem, State},
-    snapshot::Snapshot,
+    snapshot::ExplainSnapshot,
 };
+use crate::fields::{
+    self, created, deleted, group, is_deleting, is_paused_by_annotation, is_true, kind, name, text,
+};
+use crate::snapshot::{WorkloadIndex, WorkloadSnapshot};
 use capstan_management::ObjectRef;
 
 /// Conditions that make up whether a Cluster is available.
@@ -29,7 +30,9 @@ const PARTS: [&str; 5] = [
 
 /// Walks over a snapshot.
 pub(crate) struct Inspector<'a> {
-    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) snapshot: &'a ExplainSnapshot,
+    pub(crate) workload: &'a WorkloadSnapshot,
+    pub(crate) index: WorkloadIndex<'a>,
     pub(crate) cluster: &'a Value,
     pub(crate) namespace: String,
     pub(crate) program: &'a str,
@@ -38,10 +41,11 @@ pub(crate) struct Inspector<'a> {
 }
 
 impl<'a> Inspector<'a> {
-    pub(crate) fn new(snapshot: &'a Snapshot, program: &'a str, now: Timestamp) -> Self {
-        let cluster = &snapshot.cluster;
+    pub(crate) fn new(snapshot: &'a ExplainSnapshot, program: &'a str, now: Timestamp) -> Self {
+        let workload = &snapshot.workload;
+        let (cluster, index) = (&workload.cluster, workload.index());
         let namespace = text(cluster, "/metadata/namespace").unwrap_or_default().to_owned();
-        Self { snapshot, cluster, namespace, program, now, findings: Vec::new() }
+        Self { snapshot, workload, index, cluster, namespace, program, now, findings: Vec::new() }
     }
 
     /// Tells something.
@@ -123,8 +127,8 @@ impl<'a> Inspector<'a> {
     /// The Cluster itself: paused, or nobody's.
     pub(crate) fn look_at_cluster(&mut self) {
         let cluster = self.cluster;
-        if let Some(reason) = self.snapshot.unreadable(group(cluster), "Cluster", name(cluster)) {
-            let sentence = format!("{} cannot be read: {reason}.", self.call(cluster));
+        if let Some(note) = self.workload.unreadable(group(cluster), "Cluster", name(cluster)) {
+            let sentence = format!("{} cannot be read: {}.", self.call(cluster), note.reason);
             if !self.blame(cluster) {
                 self.tell(Finding::new(Problem::Unreadable, ObjectRef::of(cluster), sentence));
             }
@@ -227,7 +231,7 @@ impl<'a> Inspector<'a> {
             State::Deleting => deleted(self.cluster),
             _ => self.summary_report().and_then(|it| it.since).or_else(|| created(self.cluster)),
         };
-        let unreadable = self.snapshot.unreadable.iter().map(|it| match it.what.name.as_str() {
+        let unreadable = self.workload.unreadable.iter().map(|it| match it.what.name.as_str() {
             "" => format!("{} objects: {}", it.what.kind, it.reason),
             _ => format!("{}: {}", it.what, it.reason),
         });

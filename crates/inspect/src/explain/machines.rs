@@ -5,21 +5,22 @@ use serde_json::Value;
 
 use super::{
     commands,
-    fields::{
-        self, Reference, created, is_deleting, is_paused_by_annotation, is_true, name, terminal_failure, text,
-    },
     finding::{Finding, Problem},
     infrastructure::worst,
     inspector::{Inspector, say},
     references::DATA_CREATED,
 };
+use crate::fields::{
+    self, created, is_deleting, is_paused_by_annotation, is_true, name, terminal_failure, text,
+};
+use crate::snapshot::Reference;
 use capstan_management::ObjectRef;
 
 impl<'a> Inspector<'a> {
     /// Looks at those Machines that are not as they should be.
     pub(crate) fn look_at_machines(&mut self, is_meant: impl Fn(&Value) -> bool) {
         let machines: Vec<_> =
-            self.snapshot.all(CORE_GROUP, "Machine").filter(|it| is_meant(it) && !is_well(it)).collect();
+            self.workload.all(CORE_GROUP, "Machine").filter(|it| is_meant(it) && !is_well(it)).collect();
         for machine in machines {
             self.look_at_machine(machine);
         }
@@ -112,7 +113,7 @@ impl<'a> Inspector<'a> {
     }
 
     fn look_for_bootstrap_data(&mut self, owner: &Value, secret: &str, path: &str) -> bool {
-        let is_readable = self.snapshot.unreadable("", "Secret", secret).is_none();
+        let is_readable = self.workload.unreadable("", "Secret", secret).is_none();
         let is_needed = text(owner, "/status/nodeRef/name").is_none();
         if self.snapshot.secrets.contains(secret) || !is_readable || !is_needed {
             return true;

@@ -7,7 +7,6 @@ mod commands;
 mod control_plane;
 mod controllers;
 mod deletion;
-mod fields;
 mod finding;
 mod infrastructure;
 mod inspector;
@@ -24,14 +23,14 @@ mod workers;
 pub use controllers::{Controller, ControllerState, Leader};
 pub use finding::{Command, ConditionSeen, Explanation, Finding, Problem, Purpose, State};
 pub use read::read;
-pub use snapshot::{Definition, Snapshot, Unreadable};
+pub use snapshot::ExplainSnapshot;
 
 use jiff::Timestamp;
 
 use self::inspector::Inspector;
 
 /// Explains a Cluster to the user of a program of that name.
-pub fn explain(snapshot: &Snapshot, program: &str, now: Timestamp) -> Explanation {
+pub fn explain(snapshot: &ExplainSnapshot, program: &str, now: Timestamp) -> Explanation {
     let mut inspector = Inspector::new(snapshot, program, now);
     inspector.look_at_cluster();
     if inspector.state() == State::Deleting {

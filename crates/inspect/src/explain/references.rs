@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 use super::{
     commands,
     controllers::{self, ControllerState},
-    fields::{
-        self, Reference, created, is_deleting, is_paused_by_annotation, kind, name, terminal_failure, text,
-    },
     finding::{Finding, Problem},
     inspector::Inspector,
-    snapshot::Definition,
 };
+use crate::fields::{
+    self, created, is_deleting, is_paused_by_annotation, kind, name, terminal_failure, text,
+};
+use crate::snapshot::{Crd, Reference};
 use capstan_management::ObjectRef;
 
 /// The object behind a reference.
@@ -62,14 +62,14 @@ impl<'a> Inspector<'a> {
     /// The object that a field of another one names; what keeps it from being found is told.
     pub(crate) fn follow(&mut self, owner: &Value, field: &str, reference: &Reference) -> Option<Found<'a>> {
         let snapshot = self.snapshot;
-        let Reference { group, kind, name } = reference;
-        let definition = snapshot.definition(group, kind);
-        if let Some(reason) = snapshot.unreadable(group, kind, name) {
+        let Reference { group, kind, name, .. } = reference;
+        if let Some(note) = self.workload.unreadable(group, kind, name) {
             // A converter that nobody runs is told by itself.
             if !self.complain_of_webhooks(&self.stand_in(owner, reference)) {
                 let sentence = format!(
-                    "{kind} {name}, which {field} of {} names, cannot be read: {reason}.",
-                    self.call(owner)
+                    "{kind} {name}, which {field} of {} names, cannot be read: {}.",
+                    self.call(owner),
+                    note.reason
                 );
                 self.tell(
                     Finding::new(Problem::Unreadable, self.target(owner, reference), sentence)
@@ -78,24 +78,21 @@ impl<'a> Inspector<'a> {
             }
             return None;
         }
-        let crd_unreadable = snapshot
-            .unreadable("apiextensions.k8s.io", "CustomResourceDefinition", &crd_name(group, kind))
-            .is_some();
-        let contract = match definition {
-            None if crd_unreadable => None,
+        let contract = match self.workload.crd(group, kind) {
+            None if self.workload.is_crd_unreadable(group, kind) => None,
             None => {
                 self.tell_of_missing_kind(owner, field, reference);
                 return None;
             }
-            Some(definition) => match definition.picked().filter(|_| definition.is_namespaced) {
+            Some(crd) => match crd.picked().filter(|_| crd.is_namespaced) {
                 Some(picked) => Some(picked.contract),
                 None => {
-                    self.tell_once(self.broken_contract(owner, field, reference, definition));
+                    self.tell_once(self.broken_contract(owner, field, reference, crd));
                     return None;
                 }
             },
         };
-        let Some(object) = snapshot.object(reference) else {
+        let Some(object) = self.index.object(reference) else {
             self.tell_of_missing_object(owner, field, reference);
             return None;
         };
@@ -105,7 +102,7 @@ impl<'a> Inspector<'a> {
     fn tell_of_missing_kind(&mut self, owner: &Value, field: &str, reference: &Reference) {
         let Reference { group, kind, .. } = reference;
         let crd = crd_name(group, kind);
-        let sentence = match self.snapshot.misnamed.get(&crd) {
+        let sentence = match self.workload.misnamed.get(&crd) {
             None => format!(
                 "{} refers by {field} to a {kind} of {group}, but that kind is not installed: CustomResourceDefinition \
                  {crd} does not exist.",
@@ -130,44 +127,38 @@ impl<'a> Inspector<'a> {
     }
 
     /// What is wrong with a CRD that core does not speak with: its scope, or its contract labels.
-    fn broken_contract(
-        &self,
-        owner: &Value,
-        field: &str,
-        reference: &Reference,
-        definition: &Definition,
-    ) -> Finding {
-        let crd = &definition.name;
+    fn broken_contract(&self, owner: &Value, field: &str, reference: &Reference, crd: &Crd) -> Finding {
+        let crd_name = &crd.name;
         let finding = |problem: Problem, reason: &str| {
             let object = ObjectRef {
                 api_version: "apiextensions.k8s.io/v1".to_owned(),
                 kind: "CustomResourceDefinition".to_owned(),
                 namespace: None,
-                name: crd.clone(),
+                name: crd_name.clone(),
             };
             let sentence = format!(
-                "{} refers by {field} to {} {}, but CustomResourceDefinition {crd} {reason}.",
+                "{} refers by {field} to {} {}, but CustomResourceDefinition {crd_name} {reason}.",
                 self.call(owner),
                 reference.kind,
                 reference.name
             );
             Finding::new(problem, object, sentence)
                 .since(created(owner))
-                .look(format!("kubectl get crd {crd} --show-labels"))
+                .look(format!("kubectl get crd {crd_name} --show-labels"))
         };
-        if !definition.is_namespaced {
+        if !crd.is_namespaced {
             let reason = "has spec.scope Cluster: the kind is cluster-scoped, and the contract asks for a namespaced one. \
                           Its scope cannot be changed; install a release of the provider whose CRD has scope Namespaced";
             return finding(Problem::ClusterScoped, reason);
         }
-        let served: Vec<_> = definition.served().collect();
+        let served: Vec<_> = crd.served().collect();
         let set = |label: &str| {
             let version = served.iter().max_by(|a, b| compare_versions(a, b)).unwrap_or(&"VERSION");
-            format!("kubectl label crd {crd} {label}={version} --overwrite")
+            format!("kubectl label crd {crd_name} {label}={version} --overwrite")
         };
         let labels = ContractVersion::PREFERENCE.map(ContractVersion::label);
         let named = |label: &String| {
-            let value = definition.labels.get(label).filter(|it| !it.is_empty())?;
+            let value = crd.labels.get(label).filter(|it| !it.is_empty())?;
             Some((label.clone(), value.clone()))
         };
         let named: Vec<_> = labels.iter().filter_map(named).collect();
@@ -186,16 +177,16 @@ impl<'a> Inspector<'a> {
         );
         let mut finding = finding(Problem::VersionNotServed, &reason).go_on(set(label));
         let is_named = |version: &str| named.iter().any(|it| it.1.split('_').any(|it| it == version));
-        if let Some(index) = definition.versions.iter().position(|it| is_named(&it.0)) {
+        if let Some(index) = crd.versions.iter().position(|it| is_named(&it.0)) {
             let patch =
                 json!([{"op": "replace", "path": format!("/spec/versions/{index}/served"), "value": true}]);
-            finding = finding.go_on(format!("kubectl patch crd {crd} --type json -p '{patch}'"));
+            finding = finding.go_on(format!("kubectl patch crd {crd_name} --type json -p '{patch}'"));
         }
         finding
     }
 
     fn tell_of_missing_object(&mut self, owner: &Value, field: &str, reference: &Reference) {
-        let Reference { group, kind, name } = reference;
+        let Reference { group, kind, name, .. } = reference;
         let finding = Finding::new(
             Problem::ObjectMissing,
             self.target(owner, reference),
@@ -319,7 +310,7 @@ impl<'a> Inspector<'a> {
 
     /// What a reference names.
     fn target(&self, owner: &Value, reference: &Reference) -> ObjectRef {
-        let picked = self.snapshot.definition(&reference.group, &reference.kind).and_then(Definition::picked);
+        let picked = self.workload.crd(&reference.group, &reference.kind).and_then(Crd::picked);
         let version = picked.map(|it| format!("/{}", it.version)).unwrap_or_default();
         ObjectRef {
             api_version: format!("{}{version}", reference.group),

@@ -3,9 +3,8 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{
-    Controller, ControllerState, Definition, Explanation, Problem, Purpose, Snapshot, State, explain,
-};
+use super::{Controller, ControllerState, ExplainSnapshot, Explanation, Problem, Purpose, State, explain};
+use crate::snapshot::{self, Crd, WorkloadSnapshot};
 use capstan_management::{
     ObjectRef,
     inventory::{Installed, Inventory},
@@ -18,9 +17,9 @@ fn now() -> Timestamp {
     NOW.parse().unwrap()
 }
 
-fn definition(kind: &str, group: &str, labels: &[(&str, &str)]) -> Definition {
+fn definition(kind: &str, group: &str, labels: &[(&str, &str)]) -> Crd {
     let plural = capstan_api::contract::plural::pluralize(&kind.to_lowercase());
-    Definition {
+    Crd {
         name: format!("{plural}.{group}"),
         group: group.to_owned(),
         plural,
@@ -49,8 +48,8 @@ fn reference(kind: &str, name: &str) -> Value {
 }
 
 /// A Cluster that was seen by core, on a FooCluster that is not done.
-fn snapshot() -> Snapshot {
-    let mut snapshot = Snapshot {
+fn snapshot() -> ExplainSnapshot {
+    let workload = WorkloadSnapshot {
         cluster: object(
             "cluster.x-k8s.io/v1beta2",
             "Cluster",
@@ -65,26 +64,27 @@ fn snapshot() -> Snapshot {
             object(&format!("{GROUP}/v1beta2"), "FooCluster", "c", json!({}), json!({})),
             object(&format!("{GROUP}/v1beta2"), "FooPlane", "c", json!({"version": "v1.33.0"}), json!({})),
         ],
-        deployments: Some(Vec::new()),
-        ..Snapshot::default()
+        ..WorkloadSnapshot::default()
     };
+    let mut snapshot =
+        ExplainSnapshot { workload, deployments: Some(Vec::new()), ..ExplainSnapshot::default() };
     for kind in ["FooCluster", "FooPlane", "FooMachine", "FooConfig"] {
         let it = definition(kind, GROUP, &[("cluster.x-k8s.io/v1beta2", "v1beta2")]);
-        snapshot.definitions.insert(it.name.clone(), it);
+        snapshot.workload.crds.insert(it.name.clone(), it);
     }
     snapshot
 }
 
 /// The same, all done.
-fn healthy() -> Snapshot {
+fn healthy() -> ExplainSnapshot {
     let mut it = snapshot();
-    it.cluster["status"] = json!({
+    it.workload.cluster["status"] = json!({
         "phase": "Provisioned",
         "initialization": {"infrastructureProvisioned": true, "controlPlaneInitialized": true},
         "conditions": [condition("Available", "True", "Available")],
     });
-    it.objects[0]["status"] = json!({"initialization": {"provisioned": true}});
-    it.objects[1]["status"] = json!({"initialization": {"controlPlaneInitialized": true}});
+    it.workload.objects[0]["status"] = json!({"initialization": {"provisioned": true}});
+    it.workload.objects[1]["status"] = json!({"initialization": {"controlPlaneInitialized": true}});
     it
 }
 
@@ -92,7 +92,7 @@ fn problems(explanation: &Explanation) -> Vec<Problem> {
     explanation.findings.iter().map(|it| it.problem).collect()
 }
 
-fn explained(snapshot: &Snapshot) -> Explanation {
+fn explained(snapshot: &ExplainSnapshot) -> Explanation {
     explain(snapshot, "capstan", now())
 }
 
@@ -104,8 +104,9 @@ fn deployment(provider: &str, replicas: i64, available: i64) -> Value {
     })
 }
 
-fn belongs_to(snapshot: &mut Snapshot, kind: &str, provider: &str) {
-    let it = snapshot.definitions.values_mut().find(|it| it.name.starts_with(&kind.to_lowercase())).unwrap();
+fn belongs_to(snapshot: &mut ExplainSnapshot, kind: &str, provider: &str) {
+    let it =
+        snapshot.workload.crds.values_mut().find(|it| it.name.starts_with(&kind.to_lowercase())).unwrap();
     it.labels.insert("cluster.x-k8s.io/provider".to_owned(), provider.to_owned());
 }
 
@@ -126,45 +127,54 @@ fn a_cluster_without_trouble_is_called_so() {
 #[test]
 fn the_first_in_the_order_of_dependence_is_the_answer() {
     use Problem::*;
-    let change = |change: &dyn Fn(&mut Snapshot)| {
+    let change = |change: &dyn Fn(&mut ExplainSnapshot)| {
         let mut it = snapshot();
         change(&mut it);
         problems(&explained(&it))
     };
     let waiting = [InfrastructureNotReady, ControlPlaneNotInitialized];
     assert_eq!(change(&|_| {}), waiting);
-    assert_eq!(change(&|it| it.cluster["spec"]["paused"] = json!(true)), [&[Paused], &waiting[..]].concat());
     assert_eq!(
-        change(&|it| it.objects[0]["metadata"]["annotations"] = json!({"cluster.x-k8s.io/paused": ""})),
+        change(&|it| it.workload.cluster["spec"]["paused"] = json!(true)),
+        [&[Paused], &waiting[..]].concat()
+    );
+    assert_eq!(
+        change(
+            &|it| it.workload.objects[0]["metadata"]["annotations"] = json!({"cluster.x-k8s.io/paused": ""})
+        ),
         [PausedByAnnotation, ControlPlaneNotInitialized]
     );
-    assert_eq!(change(&|it| drop(it.objects.remove(0))), [ObjectMissing, ControlPlaneNotInitialized]);
     assert_eq!(
-        change(&|it| drop(it.definitions.remove("fooclusters.infrastructure.cluster.x-k8s.io"))),
+        change(&|it| drop(it.workload.objects.remove(0))),
+        [ObjectMissing, ControlPlaneNotInitialized]
+    );
+    assert_eq!(
+        change(&|it| drop(it.workload.crds.remove("fooclusters.infrastructure.cluster.x-k8s.io"))),
         [KindNotInstalled, ControlPlaneNotInitialized]
     );
     // What nobody can look at is not called missing.
     assert_eq!(
         change(&|it| {
-            it.objects.remove(0);
-            it.unreadable.push(super::Unreadable {
+            it.workload.objects.remove(0);
+            it.workload.unreadable.push(snapshot::Unreadable {
                 what: ObjectRef {
                     api_version: format!("{GROUP}/v1beta2"),
                     kind: "FooCluster".to_owned(),
                     namespace: Some("ns".to_owned()),
                     name: "c".to_owned(),
                 },
+                is_forbidden: true,
                 reason: "forbidden".to_owned(),
             });
         }),
         [Unreadable, ControlPlaneNotInitialized]
     );
     assert_eq!(
-        change(&|it| it.cluster["spec"]["topology"] = json!({"classRef": {"name": "x"}})),
+        change(&|it| it.workload.cluster["spec"]["topology"] = json!({"classRef": {"name": "x"}})),
         [&[ClusterClassMissing], &waiting[..]].concat()
     );
     assert_eq!(
-        change(&|it| it.objects[0]["metadata"]["deletionTimestamp"] = json!(NOW)),
+        change(&|it| it.workload.objects[0]["metadata"]["deletionTimestamp"] = json!(NOW)),
         [ObjectDeleting, ControlPlaneNotInitialized]
     );
     // A controller that is down is in the way only of what waits for it.
@@ -211,7 +221,7 @@ fn contract_labels_are_judged_by_what_the_crd_serves() {
         let mut it = snapshot();
         let mut crd = definition("FooCluster", GROUP, labels);
         crd.versions.push(("v1alpha1".to_owned(), false));
-        it.definitions.insert(crd.name.clone(), crd);
+        it.workload.crds.insert(crd.name.clone(), crd);
         let first = explained(&it).findings.remove(0);
         let go_on = first.commands.iter().filter(|it| it.purpose == Purpose::GoOn);
         let go_on: Vec<_> = go_on.map(|it| it.command.clone()).collect();
@@ -224,7 +234,7 @@ fn contract_labels_are_judged_by_what_the_crd_serves() {
 #[test]
 fn a_kind_that_is_cluster_scoped_breaks_the_contract() {
     let mut it = snapshot();
-    let crd = it.definitions.values_mut().find(|it| it.name.starts_with("fooclusters")).unwrap();
+    let crd = it.workload.crds.values_mut().find(|it| it.name.starts_with("fooclusters")).unwrap();
     crd.is_namespaced = false;
     let first = explained(&it).findings.remove(0);
     assert_eq!(first.problem, Problem::ClusterScoped);
@@ -258,24 +268,25 @@ fn findings_name_the_field_of_the_contract_that_the_object_speaks() {
         ),
     ] {
         let mut it = snapshot();
-        it.objects.push(machine(config.clone(), json!({})));
-        it.objects.push(object(&format!("{GROUP}/v1beta2"), "FooConfig", "m", json!({}), json!({})));
+        it.workload.objects.push(machine(config.clone(), json!({})));
+        it.workload.objects.push(object(&format!("{GROUP}/v1beta2"), "FooConfig", "m", json!({}), json!({})));
         for kind in ["FooCluster", "FooPlane", "FooConfig"] {
             let name = format!("cluster.x-k8s.io/{}", contract.unwrap_or("v1beta2"));
             let crd = definition(kind, GROUP, &[(&name, "v1beta2")]);
             if contract.is_some() {
-                it.definitions.insert(crd.name.clone(), crd);
+                it.workload.crds.insert(crd.name.clone(), crd);
                 continue;
             }
             // The user may not read CRDs.
-            it.definitions.remove(&crd.name);
-            it.unreadable.push(super::Unreadable {
+            it.workload.crds.remove(&crd.name);
+            it.workload.unreadable.push(snapshot::Unreadable {
                 what: ObjectRef {
                     api_version: "apiextensions.k8s.io/v1".to_owned(),
                     kind: "CustomResourceDefinition".to_owned(),
                     namespace: None,
                     name: crd.name,
                 },
+                is_forbidden: true,
                 reason: "forbidden".to_owned(),
             });
         }
@@ -295,8 +306,8 @@ fn final_failures_count_only_where_the_contract_knows_them() {
         let mut it = snapshot();
         let name = format!("cluster.x-k8s.io/{contract}");
         let definition = definition("FooCluster", GROUP, &[(&name, "v1beta2")]);
-        it.definitions.insert(definition.name.clone(), definition);
-        it.objects[0]["status"] = failure.clone();
+        it.workload.crds.insert(definition.name.clone(), definition);
+        it.workload.objects[0]["status"] = failure.clone();
         assert_eq!(problems(&explained(&it))[0], expected, "{contract}");
     }
 }
@@ -384,11 +395,11 @@ fn an_object_that_its_controller_reports_on_speaks_before_the_inventory() {
         (json!({}), &is_silent),
     ] {
         let mut it = snapshot();
-        it.cluster["spec"]["controlPlaneRef"] = Value::Null;
-        it.cluster["status"]["conditions"][0]["status"] = json!("True");
+        it.workload.cluster["spec"]["controlPlaneRef"] = Value::Null;
+        it.workload.cluster["status"]["conditions"][0]["status"] = json!("True");
         belongs_to(&mut it, "FooCluster", "infrastructure-foo");
-        it.objects[0]["metadata"]["generation"] = json!(3);
-        it.objects[0]["status"] = status.clone();
+        it.workload.objects[0]["metadata"]["generation"] = json!(3);
+        it.workload.objects[0]["status"] = status.clone();
         let explanation = explained(&it);
         assert_eq!(problems(&explanation), *expected, "{status}");
         let own = explanation.findings.iter().find(|it| it.problem == InfrastructureNotReady).unwrap();
@@ -405,7 +416,7 @@ fn an_object_that_its_controller_reports_on_speaks_before_the_inventory() {
     // A Deployment that is down is known to be down, whatever was reported before.
     let mut it = snapshot();
     belongs_to(&mut it, "FooCluster", "infrastructure-foo");
-    it.objects[0]["status"]["conditions"] = ready(Value::Null, just_now);
+    it.workload.objects[0]["status"]["conditions"] = ready(Value::Null, just_now);
     it.deployments = Some(vec![deployment("infrastructure-foo", 0, 0)]);
     assert_eq!(problems(&explained(&it))[..2], [ControllerScaledToZero, InfrastructureNotReady]);
 }
@@ -413,15 +424,15 @@ fn an_object_that_its_controller_reports_on_speaks_before_the_inventory() {
 #[test]
 fn a_cluster_that_nobody_has_looked_at_is_told_so() {
     let mut it = snapshot();
-    it.cluster["status"] = json!({});
+    it.workload.cluster["status"] = json!({});
     assert_eq!(problems(&explained(&it))[0], Problem::NotObserved);
     // Core's kinds are labelled, but core is nowhere: that is the better answer, unless core has seen the Cluster.
     let core = definition("Cluster", "cluster.x-k8s.io", &[("cluster.x-k8s.io/provider", "cluster-api")]);
-    it.definitions.insert(core.name.clone(), core);
+    it.workload.crds.insert(core.name.clone(), core);
     assert_eq!(problems(&explained(&it))[0], Problem::ProviderNotInstalled);
-    it.cluster["metadata"]["generation"] = json!(2);
+    it.workload.cluster["metadata"]["generation"] = json!(2);
     for (seen, expected) in [(1, Problem::ProviderNotInstalled), (2, Problem::InfrastructureNotReady)] {
-        it.cluster["status"] = json!({"phase": "Provisioning", "observedGeneration": seen});
+        it.workload.cluster["status"] = json!({"phase": "Provisioning", "observedGeneration": seen});
         assert_eq!(problems(&explained(&it))[0], expected, "{seen}");
     }
 }
@@ -434,8 +445,14 @@ fn what_is_in_the_way_of_many_is_told_once() {
         let spec = json!({"infrastructureRef": reference("FooMachine", name)});
         let mut machine = machine(spec, json!({}));
         machine["metadata"]["name"] = json!(name);
-        it.objects.push(machine);
-        it.objects.push(object(&format!("{GROUP}/v1beta2"), "FooMachine", name, json!({}), json!({})));
+        it.workload.objects.push(machine);
+        it.workload.objects.push(object(
+            &format!("{GROUP}/v1beta2"),
+            "FooMachine",
+            name,
+            json!({}),
+            json!({}),
+        ));
     }
     let expected =
         [Problem::ProviderNotInstalled, Problem::InfrastructureNotReady, Problem::InfrastructureNotReady];
@@ -476,8 +493,8 @@ fn webhooks_of_a_controller_that_is_down_go_without_saying() {
 #[test]
 fn every_finding_tells_what_to_do() {
     let mut it = snapshot();
-    it.cluster["spec"]["paused"] = json!(true);
-    it.objects.push(machine(json!({"bootstrap": {"dataSecretName": "d"}}), json!({})));
+    it.workload.cluster["spec"]["paused"] = json!(true);
+    it.workload.objects.push(machine(json!({"bootstrap": {"dataSecretName": "d"}}), json!({})));
     for finding in explained(&it).findings {
         assert!(!finding.commands.is_empty(), "{finding:?}");
         assert!(finding.sentence.ends_with('.'), "{finding:?}");
@@ -521,9 +538,9 @@ fn machines_are_looked_at_in_the_order_in_which_they_are_made() {
         ),
     ] {
         let mut it = healthy();
-        it.objects.push(machine);
-        it.objects.extend(parts);
-        assert_eq!(problems(&explained(&it)).first().copied(), expected, "{:#?}", it.objects.last());
+        it.workload.objects.push(machine);
+        it.workload.objects.extend(parts);
+        assert_eq!(problems(&explained(&it)).first().copied(), expected, "{:#?}", it.workload.objects.last());
     }
 }
 
@@ -534,7 +551,13 @@ fn machines_newer_than_their_control_plane_are_told() {
     {
         let mut it = healthy();
         let spec = json!({"replicas": 1, "template": {"spec": {"version": version}}});
-        it.objects.push(object("cluster.x-k8s.io/v1beta2", "MachineDeployment", "md", spec, json!({})));
+        it.workload.objects.push(object(
+            "cluster.x-k8s.io/v1beta2",
+            "MachineDeployment",
+            "md",
+            spec,
+            json!({}),
+        ));
         let found = problems(&explained(&it));
         assert_eq!(found.contains(&Problem::VersionSkew), expected, "{version}");
         assert!(found.contains(&Problem::WorkersNotAvailable));
@@ -546,7 +569,7 @@ fn clusters_of_v1beta1_are_understood() {
     use Problem::*;
     let refer = |kind: &str| json!({"apiVersion": format!("{GROUP}/v1beta1"), "kind": kind, "name": "c", "namespace": "ns"});
     let mut it = snapshot();
-    it.cluster = object(
+    it.workload.cluster = object(
         "cluster.x-k8s.io/v1beta1",
         "Cluster",
         "c",
@@ -555,18 +578,18 @@ fn clusters_of_v1beta1_are_understood() {
     );
     for kind in ["FooCluster", "FooPlane"] {
         let definition = definition(kind, GROUP, &[("cluster.x-k8s.io/v1beta1", "v1beta1")]);
-        it.definitions.insert(definition.name.clone(), definition);
+        it.workload.crds.insert(definition.name.clone(), definition);
     }
     assert_eq!(problems(&explained(&it)), [InfrastructureNotReady, ControlPlaneNotInitialized]);
-    it.objects[0]["status"] = json!({"ready": true});
-    it.objects[1]["status"] = json!({"initialized": true});
-    it.cluster["status"]["infrastructureReady"] = json!(true);
+    it.workload.objects[0]["status"] = json!({"ready": true});
+    it.workload.objects[1]["status"] = json!({"initialized": true});
+    it.workload.cluster["status"]["infrastructureReady"] = json!(true);
     assert_eq!(problems(&explained(&it)), [EndpointMissing]);
-    it.cluster["spec"]["controlPlaneEndpoint"] = json!({"host": "h", "port": 1});
+    it.workload.cluster["spec"]["controlPlaneEndpoint"] = json!({"host": "h", "port": 1});
     let last = explained(&it);
     assert_eq!(problems(&last), [Condition], "its own words are better than none");
     assert!(last.findings[0].sentence.contains("Ready is False (Waiting)"), "{last:?}");
-    it.cluster["spec"]["topology"] = json!({"class": "quick", "classNamespace": "classes"});
+    it.workload.cluster["spec"]["topology"] = json!({"class": "quick", "classNamespace": "classes"});
     let first = explained(&it).findings.remove(0);
     assert_eq!(
         (first.problem, first.object.to_string().as_str()),
@@ -577,9 +600,9 @@ fn clusters_of_v1beta1_are_understood() {
 #[test]
 fn gates_are_part_of_the_answer() {
     let mut it = healthy();
-    it.cluster["status"]["conditions"] =
+    it.workload.cluster["status"]["conditions"] =
         json!([condition("Available", "False", "NotAvailable"), condition("Backup", "False", "Never")]);
-    it.cluster["spec"]["availabilityGates"] =
+    it.workload.cluster["spec"]["availabilityGates"] =
         json!([{"conditionType": "Backup"}, {"conditionType": "Full", "polarity": "Negative"}]);
     let explanation = explained(&it);
     assert_eq!(problems(&explanation), [Problem::Condition; 2]);
@@ -600,8 +623,8 @@ fn deletions_are_followed_to_whoever_holds_them() {
         object
     };
     let mut it = healthy();
-    it.cluster = deleting(it.cluster, &["cluster.cluster.x-k8s.io"]);
-    it.objects[1] = deleting(it.objects[1].clone(), &["foo.controlplane.cluster.x-k8s.io"]);
+    it.workload.cluster = deleting(it.workload.cluster, &["cluster.cluster.x-k8s.io"]);
+    it.workload.objects[1] = deleting(it.workload.objects[1].clone(), &["foo.controlplane.cluster.x-k8s.io"]);
     let explanation = explained(&it);
     assert_eq!((explanation.state, problems(&explanation)), (State::Deleting, vec![DeletionHeldByFinalizer]));
     assert_eq!(explanation.findings[0].object.kind, "FooPlane");
@@ -610,13 +633,13 @@ fn deletions_are_followed_to_whoever_holds_them() {
     maker = deleting(maker, &["cluster.x-k8s.io/machineset"]);
     let mut machine = deleting(machine(json!({}), json!({})), &["machine.cluster.x-k8s.io"]);
     machine["metadata"]["ownerReferences"] = json!([{"uid": "uid-ms"}]);
-    it.objects.extend([maker, machine]);
+    it.workload.objects.extend([maker, machine]);
     let explanation = explained(&it);
     let kinds: Vec<_> = explanation.findings.iter().map(|it| it.object.kind.as_str()).collect();
     assert_eq!(kinds, ["Machine", "Cluster", "FooPlane"]);
     assert_eq!(problems(&explanation)[1], DeletionWaitsForDescendants);
     // Nothing is left but the Cluster and core's own finalizer.
-    it.objects.clear();
+    it.workload.objects.clear();
     let explanation = explained(&it);
     assert_eq!(problems(&explanation), [DeletionHeldByFinalizer]);
     assert!(

@@ -4,10 +4,11 @@ use capstan_api::{conditions::ConditionStatus, names::CORE_GROUP};
 
 use super::{
     commands,
-    fields::{self, created, name, text},
     finding::{Finding, Problem},
     inspector::{Inspector, say},
 };
+use crate::fields::{created, name, text};
+use crate::snapshot::Reference;
 use capstan_management::ObjectRef;
 
 /// Namespace and name of the ClusterClass that a Cluster of either version names.
@@ -28,10 +29,10 @@ impl Inspector<'_> {
         let cluster = self.cluster;
         let report = self.report("TopologyReconciled");
         let is_there = self
-            .snapshot
+            .workload
             .all(CORE_GROUP, "ClusterClass")
             .any(|it| name(it) == class && text(it, "/metadata/namespace") == Some(namespace.as_str()));
-        let is_readable = self.snapshot.unreadable(CORE_GROUP, "ClusterClass", &class).is_none();
+        let is_readable = self.workload.unreadable(CORE_GROUP, "ClusterClass", &class).is_none();
         if !is_there && is_readable {
             let object = ObjectRef {
                 api_version: text(cluster, "/apiVersion").unwrap_or_default().to_owned(),
@@ -57,7 +58,7 @@ impl Inspector<'_> {
             it.status != ConditionStatus::True
                 && ["ReconcileFailed", "ClusterClassNotReconciled"].contains(&it.reason.as_str())
         });
-        let is_empty = fields::Reference::at(cluster, "/spec/infrastructureRef").is_none();
+        let is_empty = Reference::at(cluster, "/spec/infrastructureRef").is_none();
         if is_failed || is_empty {
             let says = match &report {
                 Some(report) => say(report),

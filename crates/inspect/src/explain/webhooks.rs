@@ -7,20 +7,20 @@ use kube::core::{Selector, SelectorExt};
 use serde_json::Value;
 
 use super::{
-    fields::{self, kind, text},
     finding::{Finding, Problem},
-    snapshot::{Definition, Snapshot, service},
+    snapshot::ExplainSnapshot,
 };
+use crate::fields::{self, kind, service, text};
+use crate::snapshot::Crd;
 use capstan_management::ObjectRef;
 
 /// The Services that must answer before objects of these kinds can be written or read.
-pub(crate) fn services(webhooks: &[Value], definitions: &[&Definition]) -> BTreeSet<(String, String)> {
-    let of_kind = |definition: &&Definition| {
-        let asked =
-            webhooks.iter().flat_map(hooks).filter(|hook| governs(hook, definition)).filter_map(called);
-        asked.chain(definition.converter.clone()).collect::<Vec<_>>()
+pub(crate) fn services(webhooks: &[Value], crds: &[&Crd]) -> BTreeSet<(String, String)> {
+    let of_kind = |crd: &&Crd| {
+        let asked = webhooks.iter().flat_map(hooks).filter(|hook| governs(hook, crd)).filter_map(called);
+        asked.chain(crd.converter.clone()).collect::<Vec<_>>()
     };
-    definitions.iter().flat_map(of_kind).collect()
+    crds.iter().flat_map(of_kind).collect()
 }
 
 fn hooks(configuration: &Value) -> impl Iterator<Item = &Value> {
@@ -32,21 +32,21 @@ fn called(hook: &Value) -> Option<(String, String)> {
 }
 
 /// Whether a write to a kind must not happen without the webhook.
-fn governs(hook: &Value, definition: &Definition) -> bool {
+fn governs(hook: &Value, crd: &Crd) -> bool {
     let names = |rule: &Value, field: &str, wanted: &[&str]| {
         rule[field].as_array().into_iter().flatten().filter_map(Value::as_str).any(|it| wanted.contains(&it))
     };
-    let with_parts = format!("{}/*", definition.plural);
+    let with_parts = format!("{}/*", crd.plural);
     let rules = hook["rules"].as_array().into_iter().flatten();
     let mut of_kind = rules.filter(|rule| {
-        names(rule, "apiGroups", &[&definition.group, "*"])
-            && names(rule, "resources", &[&definition.plural, &with_parts, "*", "*/*"])
+        names(rule, "apiGroups", &[&crd.group, "*"])
+            && names(rule, "resources", &[&crd.plural, &with_parts, "*", "*/*"])
     });
     hook["failurePolicy"] != "Ignore" && of_kind.next().is_some()
 }
 
 /// Whether the selectors of a webhook match an object.
-fn selects(snapshot: &Snapshot, hook: &Value, object: &Value) -> bool {
+fn selects(snapshot: &ExplainSnapshot, hook: &Value, object: &Value) -> bool {
     let labels = object.pointer("/metadata/labels").cloned().unwrap_or_default();
     let labels: BTreeMap<String, String> = serde_json::from_value(labels).unwrap_or_default();
     matches(&hook["objectSelector"], &labels)
@@ -60,8 +60,8 @@ fn matches(selector: &Value, labels: &BTreeMap<String, String>) -> bool {
 }
 
 /// What keeps an object from being written or read, but for Services of one namespace.
-pub(crate) fn complaints(snapshot: &Snapshot, object: &Value, but: Option<&str>) -> Vec<Finding> {
-    let Some(definition) = snapshot.definition(fields::group(object), kind(object)) else {
+pub(crate) fn complaints(snapshot: &ExplainSnapshot, object: &Value, but: Option<&str>) -> Vec<Finding> {
+    let Some(crd) = snapshot.workload.crd(fields::group(object), kind(object)) else {
         return Vec::new();
     };
     let silence = |service: &(String, String)| {
@@ -70,14 +70,14 @@ pub(crate) fn complaints(snapshot: &Snapshot, object: &Value, but: Option<&str>)
     let mut findings = Vec::new();
     for configuration in &snapshot.webhooks {
         let silent = hooks(configuration)
-            .filter(|hook| governs(hook, definition) && selects(snapshot, hook, object))
+            .filter(|hook| governs(hook, crd) && selects(snapshot, hook, object))
             .find_map(|hook| Some((hook, silence(&called(hook)?)?)));
         if let Some((hook, silence)) = silent {
             findings.push(unreachable(configuration, hook, object, &silence));
         }
     }
-    if let Some(silence) = definition.converter.as_ref().and_then(silence) {
-        findings.push(unconvertible(definition, object, &silence));
+    if let Some(silence) = crd.converter.as_ref().and_then(silence) {
+        findings.push(unconvertible(crd, object, &silence));
     }
     findings
 }
@@ -89,7 +89,7 @@ struct Silence {
     reason: &'static str,
 }
 
-fn silence(snapshot: &Snapshot, service: &(String, String)) -> Option<Silence> {
+fn silence(snapshot: &ExplainSnapshot, service: &(String, String)) -> Option<Silence> {
     let reason = match snapshot.services.get(service)? {
         None => "does not exist",
         Some(0) => "has no endpoint that is ready",
@@ -121,12 +121,12 @@ fn unreachable(configuration: &Value, hook: &Value, object: &Value, silence: &Si
     silence.with_commands(Finding::new(Problem::WebhookUnreachable, ObjectRef::of(configuration), sentence))
 }
 
-fn unconvertible(definition: &Definition, object: &Value, silence: &Silence) -> Finding {
+fn unconvertible(crd: &Crd, object: &Value, silence: &Silence) -> Finding {
     let sentence = format!(
         "{} objects cannot be converted between versions: the webhook of CustomResourceDefinition {} is Service {}/{}, \
          which {}.",
         kind(object),
-        definition.name,
+        crd.name,
         silence.namespace,
         silence.name,
         silence.reason,
@@ -135,7 +135,7 @@ fn unconvertible(definition: &Definition, object: &Value, silence: &Silence) -> 
         api_version: "apiextensions.k8s.io/v1".to_owned(),
         kind: "CustomResourceDefinition".to_owned(),
         namespace: None,
-        name: definition.name.clone(),
+        name: crd.name.clone(),
     };
     silence.with_commands(Finding::new(Problem::ConversionWebhookUnreachable, crd, sentence))
 }

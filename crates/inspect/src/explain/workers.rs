@@ -6,11 +6,12 @@ use serde_json::{Value, json};
 use super::{
     commands,
     control_plane::is_control_plane,
-    fields::{self, Reference, created, is_deleting, is_paused_by_annotation, is_true, kind, number, text},
     finding::{Finding, Problem},
     infrastructure::worst,
     inspector::{Inspector, say},
 };
+use crate::fields::{self, created, is_deleting, is_paused_by_annotation, is_true, kind, number, text};
+use crate::snapshot::Reference;
 use capstan_management::ObjectRef;
 
 /// What makes Machines; those that make others come first.
@@ -20,7 +21,7 @@ impl Inspector<'_> {
     pub(crate) fn look_at_workers(&mut self) {
         let makers: Vec<_> = MAKERS
             .into_iter()
-            .flat_map(|kind| self.snapshot.all(CORE_GROUP, kind))
+            .flat_map(|kind| self.workload.all(CORE_GROUP, kind))
             .filter(|it| !is_deleting(it) && !is_enough(it))
             .collect();
         for maker in &makers {
@@ -62,7 +63,7 @@ impl Inspector<'_> {
     /// A kubelet must not be newer than the API server that it talks to.
     fn skew(&self, maker: &Value) -> Option<Finding> {
         let reference = Reference::at(self.cluster, "/spec/controlPlaneRef")?;
-        let control_plane = self.snapshot.object(&reference)?;
+        let control_plane = self.index.object(&reference)?;
         let running =
             text(control_plane, "/status/version").or_else(|| text(control_plane, "/spec/version"))?;
         let wanted = text(maker, "/spec/template/spec/version")?;
@@ -114,7 +115,7 @@ fn is_enough(maker: &Value) -> bool {
 
 /// Whether nothing else tells what is wrong with a maker: a MachineDeployment speaks for its MachineSets.
 fn is_independent(maker: &Value) -> bool {
-    kind(maker) != "MachineSet" || fields::owners(maker).next().is_none()
+    kind(maker) != "MachineSet" || !fields::is_owned(maker)
 }
 
 fn minor(version: &str) -> Option<(u64, u64)> {

@@ -1,7 +1,10 @@
 //! What would be read of a state, were its objects on a server.
 
-use capstan_api::contract::ContractVersion;
-use capstan_inspect::describe::{Found, Listing, Options, Reference, Snapshot, Style, Unreadable, Why};
+use capstan_inspect::{
+    describe::{Options, Style},
+    snapshot::{Crd, Reference, Unreadable, WorkloadSnapshot},
+};
+use capstan_management::ObjectRef;
 use serde_json::Value;
 
 use super::{objects::CLUSTER, states::State};
@@ -28,83 +31,83 @@ pub(crate) fn options(state: &State) -> Options {
 }
 
 /// What is read of a state.
-pub(crate) fn snapshot(state: &State) -> Snapshot {
-    let cluster = of_kind(state, "Cluster").next().expect("a Cluster").clone();
-    let mut snapshot = Snapshot {
-        machines: list(state, "Machine"),
-        machine_sets: list(state, "MachineSet"),
-        machine_deployments: list(state, "MachineDeployment"),
-        machine_pools: list(state, "MachinePool"),
-        health_checks: list(state, "MachineHealthCheck"),
-        resource_sets: list(state, "ClusterResourceSetBinding"),
-        ..Snapshot::of(cluster)
+pub(crate) fn snapshot(state: &State) -> WorkloadSnapshot {
+    let cluster = state.objects.iter().find(|it| it["kind"] == "Cluster").expect("a Cluster").clone();
+    let (core, others): (Vec<&Value>, Vec<&Value>) = state.objects.iter().partition(|it| is_listed(it));
+    let is_allowed = |it: &&&Value| !state.forbidden.iter().any(|kind| it["kind"] == *kind);
+    let mut snapshot = WorkloadSnapshot {
+        cluster,
+        objects: core.iter().filter(is_allowed).map(|it| (*it).clone()).collect(),
+        unreadable: state.forbidden.iter().map(|kind| refusal(kind)).collect(),
+        ..WorkloadSnapshot::default()
     };
-    for reference in references(state) {
-        let found = follow(state, &reference);
-        snapshot.references.insert(reference, found);
+    // A control plane names its template only when it has been read.
+    for _ in 0..2 {
+        let machines = snapshot.machine_references();
+        for reference in snapshot.references(options(state).show_templates) {
+            if !reference.kind.starts_with("UnheardOf") {
+                let crd = crd(&reference, &others);
+                snapshot.crds.insert(crd.name.clone(), crd);
+            }
+            let is_it = |it: &&&Value| it["kind"] == reference.kind.as_str();
+            let named = |it: &&&Value| it["metadata"]["name"] == reference.name.as_str();
+            let carries_label = |it: &&&Value| {
+                machines.contains(&reference)
+                    && it["metadata"]["labels"]["cluster.x-k8s.io/cluster-name"] == CLUSTER
+            };
+            for object in others.iter().filter(is_allowed).filter(is_it) {
+                if (named(&object) || carries_label(&object)) && !snapshot.objects.contains(object) {
+                    snapshot.objects.push((*object).clone());
+                }
+            }
+        }
     }
-    let strays = of_kind(state, "GenericMachine").filter(|it| it["metadata"]["ownerReferences"].is_null());
-    snapshot.strays = strays.cloned().collect();
     snapshot
 }
 
-fn of_kind<'a>(state: &'a State, kind: &'a str) -> impl Iterator<Item = &'a Value> {
-    state.objects.iter().filter(move |it| it["kind"] == kind)
+/// Whether an object is found by the Cluster's label or, the binding, by its name.
+fn is_listed(object: &Value) -> bool {
+    let is_core = ["Machine", "MachineSet", "MachineDeployment", "MachinePool", "MachineHealthCheck"]
+        .iter()
+        .any(|it| object["kind"] == *it);
+    let labels = &object["metadata"]["labels"];
+    is_core && labels["cluster.x-k8s.io/cluster-name"] == CLUSTER
+        || object["kind"] == "ClusterResourceSetBinding" && object["metadata"]["name"] == CLUSTER
 }
 
-fn refusal(state: &State, kind: &str) -> Option<Unreadable> {
-    let message =
-        format!("{kind} is forbidden: User \"guest\" cannot look at it in the namespace \"default\"");
-    state.forbidden.contains(&kind).then_some(Unreadable { why: Why::Forbidden, message })
-}
-
-fn list(state: &State, kind: &str) -> Listing {
-    if let Some(unreadable) = refusal(state, kind) {
-        return Err(unreadable);
-    }
-    let belongs = |it: &&Value| {
-        it["metadata"]["labels"]["cluster.x-k8s.io/cluster-name"] == CLUSTER
-            || it["metadata"]["name"] == CLUSTER
+fn refusal(kind: &str) -> Unreadable {
+    let group = match kind {
+        "ClusterResourceSetBinding" => "addons.cluster.x-k8s.io",
+        kind if kind.starts_with("Generic") => "infrastructure.cluster.x-k8s.io",
+        _ => "cluster.x-k8s.io",
     };
-    let mut objects: Vec<Value> = of_kind(state, kind).filter(belongs).cloned().collect();
-    objects.sort_by_key(|it| it["metadata"]["name"].as_str().map(str::to_owned));
-    Ok(objects)
-}
-
-/// Everything in the objects that looks like a reference.
-fn references(state: &State) -> Vec<Reference> {
-    let mut found = Vec::new();
-    for object in &state.objects {
-        collect(&object["spec"], object["metadata"]["namespace"].as_str().expect("a namespace"), &mut found);
-    }
-    found
-}
-
-fn collect(value: &Value, namespace: &str, found: &mut Vec<Reference>) {
-    found.extend(Reference::read(Some(value), namespace));
-    for child in value.as_object().into_iter().flat_map(|it| it.values()) {
-        collect(child, namespace, found);
+    Unreadable {
+        what: ObjectRef {
+            api_version: format!("{group}/v1beta2"),
+            kind: kind.to_owned(),
+            namespace: None,
+            name: String::new(),
+        },
+        is_forbidden: true,
+        reason: format!("{kind} is forbidden: User \"guest\" cannot look at it in the namespace \"default\""),
     }
 }
 
-fn follow(state: &State, reference: &Reference) -> Found {
-    if let Some(unreadable) = refusal(state, &reference.kind) {
-        return Found::Unreadable(unreadable);
-    }
-    let unreadable = |why, message: &str| Found::Unreadable(Unreadable { why, message: message.to_owned() });
-    if reference.kind.starts_with("UnheardOf") {
-        let message = format!(
-            "it is referred to, but no kind {} of group {} is installed",
-            reference.kind, reference.group
-        );
-        return unreadable(Why::NoSuchKind, &message);
-    }
-    match state.objects.iter().find(|it| reference.leads_to(it)) {
-        Some(object) => {
-            let is_old = object["apiVersion"].as_str().is_some_and(|it| it.ends_with("/v1beta1"));
-            let contract = if is_old { ContractVersion::V1Beta1 } else { ContractVersion::V1Beta2 };
-            Found::Object(Box::new(object.clone()), Some(contract))
-        }
-        None => unreadable(Why::NotFound, "it is referred to, but does not exist"),
+/// The CRD of a kind, which speaks the contract that its objects are written in.
+fn crd(reference: &Reference, objects: &[&Value]) -> Crd {
+    let is_old = objects.iter().any(|it| {
+        it["kind"] == reference.kind.as_str()
+            && it["apiVersion"].as_str().is_some_and(|it| it.ends_with("/v1beta1"))
+    });
+    let contract = if is_old { "v1beta1" } else { "v1beta2" };
+    let plural = format!("{}s", reference.kind.to_lowercase());
+    Crd {
+        name: format!("{plural}.{}", reference.group),
+        group: reference.group.clone(),
+        plural,
+        labels: [(format!("cluster.x-k8s.io/{contract}"), contract.to_owned())].into(),
+        is_namespaced: true,
+        versions: vec![(contract.to_owned(), true)],
+        converter: None,
     }
 }

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::fields::text;
+
 /// An object that another one refers to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reference {
@@ -20,9 +22,13 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// Reads one of v1beta2 (`apiGroup`) or of v1beta1 (`apiVersion`), whose object is where the one is that refers to it.
-    pub fn read(value: Option<&Value>, namespace: &str) -> Option<Self> {
-        let value = value?;
+    /// The reference at a place in an object, of v1beta2 (`apiGroup`) or of v1beta1 (`apiVersion`).
+    pub(crate) fn at(object: &Value, pointer: &str) -> Option<Self> {
+        Self::read(object.pointer(pointer)?, text(object, "/metadata/namespace").unwrap_or_default())
+    }
+
+    /// A reference of an object in a namespace.
+    pub fn read(value: &Value, namespace: &str) -> Option<Self> {
         let text = |field: &str| value.get(field).and_then(Value::as_str).filter(|it| !it.is_empty());
         let (kind, name) = (text("kind")?.to_owned(), text("name")?.to_owned());
         let (group, stated_version) = match (text("apiGroup"), text("apiVersion")) {
@@ -35,16 +41,6 @@ impl Reference {
         };
         let namespace = text("namespace").unwrap_or(namespace).to_owned();
         Some(Self { group, kind, namespace, name, stated_version })
-    }
-
-    /// Whether it leads to an object.
-    pub fn leads_to(&self, object: &Value) -> bool {
-        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        let group = text("/apiVersion").split_once('/').map_or("", |(group, _)| group);
-        group == self.group
-            && text("/kind") == self.kind
-            && text("/metadata/name") == self.name
-            && text("/metadata/namespace") == self.namespace
     }
 }
 
@@ -83,8 +79,7 @@ mod tests {
             (json!({}), None),
             (json!(null), None),
         ] {
-            assert_eq!(Reference::read(Some(&value), "ns"), expected, "{value}");
+            assert_eq!(Reference::read(&value, "ns"), expected, "{value}");
         }
-        assert_eq!(Reference::read(None, "ns"), None);
     }
 }

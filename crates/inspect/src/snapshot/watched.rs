@@ -1,7 +1,8 @@
 //! What has to be watched to know when a Cluster's tree changes.
 
-use capstan_api::names::label;
 use kube::core::ApiResource;
+
+use super::selector;
 
 /// Objects of a kind in a namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,9 +27,4 @@ impl Watched {
     pub(super) fn one(resource: ApiResource, namespace: &str, name: &str) -> Self {
         Self { resource, namespace: namespace.to_owned(), name: Some(name.to_owned()), label: String::new() }
     }
-}
-
-/// What selects the objects that belong to a Cluster.
-pub(super) fn selector(cluster: &str) -> String {
-    format!("{}={cluster}", label::CLUSTER_NAME)
 }

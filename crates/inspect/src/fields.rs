@@ -9,27 +9,6 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
-/// A reference to an object in the same namespace.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Reference {
-    pub(crate) group: String,
-    pub(crate) kind: String,
-    pub(crate) name: String,
-}
-
-impl Reference {
-    /// The reference at a pointer; v1beta1 names a version, v1beta2 only a group.
-    pub(crate) fn at(object: &Value, pointer: &str) -> Option<Self> {
-        let reference = object.pointer(pointer)?;
-        let group = match reference["apiGroup"].as_str() {
-            Some(group) => group,
-            None => reference["apiVersion"].as_str()?.split_once('/').map_or("", |(group, _)| group),
-        };
-        let text = |field: &str| reference[field].as_str().filter(|it| !it.is_empty()).map(str::to_owned);
-        Some(Self { group: group.to_owned(), kind: text("kind")?, name: text("name")? })
-    }
-}
-
 /// A text that is there and not empty.
 pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> Option<&'a str> {
     object.pointer(pointer).and_then(Value::as_str).filter(|it| !it.is_empty())
@@ -48,6 +27,12 @@ pub(crate) fn is_true(object: &Value, pointers: &[&str]) -> bool {
 /// A time.
 pub(crate) fn time(object: &Value, pointer: &str) -> Option<Timestamp> {
     text(object, pointer)?.parse().ok()
+}
+
+/// Namespace and name of a Service.
+pub(crate) fn service(object: &Value, pointer: &str) -> Option<(String, String)> {
+    let service = object.pointer(pointer)?;
+    Some((service["namespace"].as_str()?.to_owned(), service["name"].as_str()?.to_owned()))
 }
 
 pub(crate) fn name(object: &Value) -> &str {
@@ -91,10 +76,9 @@ pub(crate) fn finalizers(object: &Value) -> Vec<&str> {
     list.into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// The uids of an object's owners.
-pub(crate) fn owners(object: &Value) -> impl Iterator<Item = &str> {
-    let list = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
-    list.into_iter().flatten().filter_map(|it| it["uid"].as_str())
+/// Whether an object has an owner.
+pub(crate) fn is_owned(object: &Value) -> bool {
+    object.pointer("/metadata/ownerReferences").and_then(Value::as_array).is_some_and(|it| !it.is_empty())
 }
 
 /// The conditions of an object in either style; a list that breaks the rules is read as far as it can be.
