@@ -97,6 +97,7 @@ impl Prepared {
             kind: self.provider.kind,
             version: self.version.clone(),
             watched_namespace: self.watching_namespace.clone(),
+            upgrading_to: None,
         }
     }
 }

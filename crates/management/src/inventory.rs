@@ -1,15 +1,10 @@
 //! Which providers are installed: objects of kind Provider, which clusterctl reads and writes as well.
 
 use capstan_api::{
-    names::{CLUSTERCTL_GROUP, INVENTORY, label},
+    names::{CLUSTERCTL_GROUP, INVENTORY, annotation, label},
     provider::ProviderType,
 };
-use kube::{
-    Api,
-    api::{DeleteParams, DynamicObject},
-    core::GroupVersionKind,
-    discovery::ApiResource,
-};
+use kube::{Api, ResourceExt, api::DynamicObject};
 use serde_json::{Value, json};
 
 use crate::{Kind, ManagementCluster, ServerError, apply};
@@ -33,6 +28,8 @@ pub struct Installed {
     pub version: String,
     /// The only namespace that it looks at; all if there is none.
     pub watched_namespace: Option<String>,
+    /// The version that an unfinished upgrade goes to.
+    pub upgrading_to: Option<String>,
 }
 
 impl Installed {
@@ -60,11 +57,10 @@ impl Inventory {
             ..error
         })?;
         for object in entries {
-            let namespace = object.metadata.namespace.clone().unwrap_or_default();
-            if let Some(it) = installed(&namespace, &object.data) {
+            if let Some(it) = installed(&object) {
                 inventory.providers.push(it);
             } else {
-                let name = object.metadata.name.unwrap_or_default();
+                let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
                 inventory.strange.push(format!("{namespace}/{name}"));
             }
         }
@@ -120,16 +116,6 @@ pub fn entry(provider: &Installed) -> Value {
     entry
 }
 
-/// Takes an entry out; nothing happens if it is gone already.
-pub async fn forget(cluster: &ManagementCluster, provider: &Installed) -> Result<(), ServerError> {
-    let label = provider.label();
-    match entries(cluster, &provider.namespace).delete(&label, &DeleteParams::default()).await {
-        Ok(_) => Ok(()),
-        Err(error) if crate::error::is_not_found(&error) => Ok(()),
-        Err(error) => Err(cluster.failed(format!("take provider {label} out of the inventory"), error)),
-    }
-}
-
 /// Whether a namespace has an instance of the provider with that label.
 pub async fn has_entry(
     cluster: &ManagementCluster,
@@ -144,8 +130,8 @@ pub async fn has_entry(
 
 /// The CRD of the inventory's kind, where it is missing.
 pub async fn missing_kind(cluster: &ManagementCluster) -> Result<Option<Value>, ServerError> {
-    let known = cluster.kinds().await?.find(&format!("{CLUSTERCTL_GROUP}/{VERSION}"), KIND);
-    Ok(known.is_none().then(crd))
+    let kinds = cluster.kinds().await?;
+    Ok(kinds.find(&format!("{CLUSTERCTL_GROUP}/{VERSION}"), KIND).is_none().then(crd))
 }
 
 /// The CRD of the kind.
@@ -156,7 +142,8 @@ pub fn crd() -> Value {
         "kind": "CustomResourceDefinition",
         "metadata": {
             "name": CRD,
-            "labels": {label::CLUSTERCTL: "", label::CLUSTERCTL_CORE: INVENTORY},
+            // As clusterctl labels it: the general label would make it a component.
+            "labels": {label::CLUSTERCTL_CORE: INVENTORY},
         },
         "spec": {
             "group": CLUSTERCTL_GROUP,
@@ -199,8 +186,7 @@ pub fn crd() -> Value {
 
 /// The kind of the entries.
 pub fn kind() -> Kind {
-    let gvk = GroupVersionKind::gvk(CLUSTERCTL_GROUP, VERSION, KIND);
-    Kind { resource: ApiResource::from_gvk(&gvk), is_namespaced: true, is_managed: true, is_preferred: true }
+    Kind::namespaced(CLUSTERCTL_GROUP, VERSION, KIND)
 }
 
 fn entries(cluster: &ManagementCluster, namespace: &str) -> Api<DynamicObject> {
@@ -208,13 +194,56 @@ fn entries(cluster: &ManagementCluster, namespace: &str) -> Api<DynamicObject> {
 }
 
 /// The provider that an entry stands for.
-pub fn installed(namespace: &str, entry: &Value) -> Option<Installed> {
-    let text = |field: &str| entry[field].as_str().map(str::to_owned);
+pub fn installed(entry: &DynamicObject) -> Option<Installed> {
+    let text = |field: &str| entry.data[field].as_str().map(str::to_owned);
     Some(Installed {
-        namespace: namespace.to_owned(),
+        namespace: entry.namespace().unwrap_or_default(),
         name: text("providerName")?,
-        kind: ProviderType::from_name(entry["type"].as_str()?)?,
+        kind: ProviderType::from_name(entry.data["type"].as_str()?)?,
         version: text("version")?,
         watched_namespace: text("watchedNamespace").filter(|it| !it.is_empty()),
+        upgrading_to: entry.annotations().get(annotation::UPGRADING_TO).cloned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn acme() -> Installed {
+        Installed {
+            namespace: "acme-system".to_owned(),
+            name: "acme".to_owned(),
+            kind: ProviderType::Infrastructure,
+            version: "v1.0.0".to_owned(),
+            watched_namespace: None,
+            upgrading_to: None,
+        }
+    }
+
+    #[test]
+    fn an_entry_is_read_as_it_was_written() {
+        let object = |entry: Value| serde_json::from_value::<DynamicObject>(entry).unwrap();
+        for watched_namespace in [None, Some("team".to_owned())] {
+            let provider = Installed { watched_namespace, ..acme() };
+            assert_eq!(installed(&object(entry(&provider))), Some(provider));
+        }
+        let mut marked = entry(&acme());
+        marked["metadata"]["annotations"] = json!({"capstan.dev/upgrading-to": "v1.1.0"});
+        let marked = installed(&object(marked)).unwrap();
+        assert_eq!(marked, Installed { upgrading_to: Some("v1.1.0".to_owned()), ..acme() });
+        assert_eq!(entry(&marked), entry(&acme()), "an entry that is recorded anew ends the upgrade");
+        let mut strange = entry(&acme());
+        strange["type"] = json!("QuantumProvider");
+        assert_eq!(installed(&object(strange)), None);
+    }
+
+    #[test]
+    fn the_crd_has_the_labels_that_clusterctl_gives_it() {
+        assert_eq!(
+            crd()["metadata"]["labels"],
+            json!({"clusterctl.cluster.x-k8s.io/core": "inventory"}),
+            "with clusterctl.cluster.x-k8s.io it would count as a component of some provider"
+        );
+    }
 }

@@ -3,11 +3,14 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use capstan_management::ManagementCluster;
+use capstan_management::{
+    ManagementCluster,
+    inventory::{self, Installed},
+};
 use capstan_testkit::Plane;
 use kube::{
     Client, ResourceExt,
-    api::{DynamicObject, PostParams},
+    api::{DeleteParams, DynamicObject, PostParams},
 };
 use serde_json::{Value, json};
 
@@ -260,6 +263,12 @@ impl Estate {
     /// The management cluster, as libraries see it.
     pub(crate) fn cluster(&self) -> ManagementCluster {
         ManagementCluster::new(self.client.clone(), "the story's server")
+    }
+
+    /// Takes a provider's entry out of the inventory.
+    pub(crate) async fn forget(&self, provider: &Installed) {
+        let entries = self.cluster().objects(&inventory::kind(), Some(&provider.namespace));
+        entries.delete(&provider.label(), &DeleteParams::default()).await.unwrap();
     }
 
     /// Creates objects as `kubectl apply` does.

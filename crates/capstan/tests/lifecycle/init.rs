@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, process::Stdio};
 
 use capstan_api::provider::ProviderType;
 use capstan_lifecycle::cert_manager::{self, Manifest, Plan};
-use capstan_management::inventory::{self, Inventory};
+use capstan_management::inventory::Inventory;
 use capstan_manifest::images::Overrides;
 use capstan_testkit::{
     gate::{Gate, Passed},
@@ -384,9 +384,7 @@ async fn half_installed(guarded: &Guarded) {
     maps.create(&PostParams::default(), &map).await.unwrap();
     let cluster = guarded.estate.cluster();
     let inventory = Inventory::read(&cluster).await.unwrap();
-    inventory::forget(&cluster, inventory.instances(ProviderType::Infrastructure, "acme").next().unwrap())
-        .await
-        .unwrap();
+    guarded.estate.forget(inventory.instances(ProviderType::Infrastructure, "acme").next().unwrap()).await;
     let services: Api<Service> = Api::namespaced(client.clone(), "acme-system");
     services.delete("acme-webhook-service", &DeleteParams::default()).await.unwrap();
     // The same for cert-manager.

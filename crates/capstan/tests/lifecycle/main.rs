@@ -5,6 +5,7 @@ mod delete;
 mod estate;
 mod init;
 mod killed;
+mod kinds;
 mod preview;
 mod upgrade;
 #[expect(dead_code, reason = "stories about manifests need more of it")]

@@ -55,7 +55,14 @@ fn release(label: &str, version: &'static str) -> Release {
 fn installed(label: &str, version: &str) -> Installed {
     let (kind, name) = ProviderType::from_label(label).unwrap();
     let namespace = release(label, "v1.0.0").namespace.to_owned();
-    Installed { namespace, name: name.to_owned(), kind, version: version.to_owned(), watched_namespace: None }
+    Installed {
+        namespace,
+        name: name.to_owned(),
+        kind,
+        version: version.to_owned(),
+        watched_namespace: None,
+        upgrading_to: None,
+    }
 }
 
 /// Changes one object of a kind among others.
@@ -591,7 +598,7 @@ async fn what_cannot_be_is_refused_before_anything_is_stopped() {
     estate
         .run(&["upgrade", "apply", "--core", "cluster-api:v1.1.0"])
         .fails(&["infrastructure-acme is installed more than once", "acme-system and default"]);
-    inventory::forget(&estate.cluster(), &twin).await.unwrap();
+    estate.forget(&twin).await;
     estate.assert_untouched(&before).await;
 }
 

@@ -42,7 +42,7 @@ pub async fn read(
     options: &Options,
 ) -> Result<Reading, ClusterError> {
     let kinds = cluster.kinds().await?;
-    let reader = Reader { cluster, kinds, namespace, name };
+    let reader = Reader { cluster, kinds: &kinds, namespace, name };
     let (object, machines, machine_sets, machine_deployments, machine_pools, health_checks, resource_sets) =
         tokio::try_join!(
             reader.cluster(),

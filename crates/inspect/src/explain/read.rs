@@ -36,7 +36,7 @@ pub async fn read(
     name: &str,
 ) -> Result<Snapshot, ClusterError> {
     let kinds = cluster.kinds().await.map_err(ClusterError::from)?;
-    let reader = Reader { cluster, kinds, namespace, notes: Mutex::default() };
+    let reader = Reader { cluster, kinds: &kinds, namespace, notes: Mutex::default() };
     let mut snapshot = Snapshot { cluster: reader.cluster(name).await?, ..Snapshot::default() };
     Box::pin(reader.read_around(&mut snapshot, name)).await;
     reader.read_below(&mut snapshot, name).await;
@@ -55,7 +55,7 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// The Cluster; as little as its name where nobody can convert it to any version that is served.
     async fn cluster(&self, name: &str) -> Result<Value, ClusterError> {
-        let preferred = clusters::cluster_kind(self.cluster).await?;
+        let preferred = &clusters::cluster_kind(self.cluster).await?;
         let others = ["v1beta2", "v1beta1"].map(|version| format!("{CORE_GROUP}/{version}"));
         let others = others.iter().filter_map(|it| self.kinds.find(it, "Cluster"));
         let others = others.filter(|it| it.resource.version != preferred.resource.version);

@@ -207,6 +207,7 @@ fn controllers_are_judged_by_deployment_inventory_and_lease() {
         kind: capstan_api::provider::ProviderType::Infrastructure,
         version: "v1.2.3".to_owned(),
         watched_namespace: None,
+        upgrading_to: None,
     };
     for (labelled, deployments, leases, is_recorded, expected) in [
         (true, Some(vec![deployment("infrastructure-foo", 1, 1)]), vec![], true, Running),

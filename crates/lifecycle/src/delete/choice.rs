@@ -123,6 +123,7 @@ mod tests {
             kind: ProviderType::Infrastructure,
             version: version.to_owned(),
             watched_namespace: None,
+            upgrading_to: None,
         }
     }
 

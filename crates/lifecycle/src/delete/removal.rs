@@ -288,6 +288,7 @@ pub(crate) mod tests {
             kind: ProviderType::Infrastructure,
             version: "v1.0.0".to_owned(),
             watched_namespace: None,
+            upgrading_to: None,
         }
     }
 

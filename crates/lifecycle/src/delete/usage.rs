@@ -161,6 +161,7 @@ mod tests {
             kind: kind_of_provider,
             version: "v1.0.0".to_owned(),
             watched_namespace: None,
+            upgrading_to: None,
         };
         let scope = Scope::new(&selection, [&entry]);
         let text = |found| usage(&kind, &found, &scope, true).map(|it| it.to_string());

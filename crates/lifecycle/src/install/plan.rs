@@ -99,7 +99,7 @@ pub async fn plan(
     let (inventory, known, crds) =
         futures::try_join!(Inventory::read(cluster), cluster.kinds(), read_crds(cluster))?;
     let is_first = inventory.core().is_none();
-    let mut problems = Vec::from_iter(unknown_inventory(known));
+    let mut problems = Vec::from_iter(unknown_inventory(&known));
 
     let asked = queue::asked(&request.providers, is_first)?;
     let fetched = fetch(releases, request, &asked, &inventory);
@@ -119,7 +119,7 @@ pub async fn plan(
         cert_manager::Action::Nothing
     });
 
-    let mut kinds = known.clone();
+    let mut kinds = Kinds::clone(&known);
     kinds.learn(&inventory::crd());
     kinds.learn_all(action.objects());
     kinds.learn_all(queue.iter().flat_map(|it| it.components.objects()));
@@ -129,7 +129,7 @@ pub async fn plan(
         Some(Err(problem)) if !queue.is_empty() => problems.push(problem),
         Some(Err(_)) | None => {}
     }
-    problems.extend(validate::check_crds(&queue, &crds, known));
+    problems.extend(validate::check_crds(&queue, &crds, &known));
     problems.extend(validate::check_kinds(&queue, &kinds));
     let cert_manager_limit = cert_manager.timeout;
     Ok(InstallPlan { is_first, queue, present, cert_manager: action, cert_manager_limit, problems, kinds })

@@ -180,6 +180,7 @@ mod tests {
             kind,
             version: version.to_owned(),
             watched_namespace: None,
+            upgrading_to: None,
         };
         Inventory { providers: vec![provider], strange: Vec::new() }
     }

@@ -1,15 +1,13 @@
 //! A mark on the inventory's entry of a provider while it is being upgraded: whoever comes after a run that was killed
 //! finds it, whatever became of the provider's own objects.
 
+use capstan_api::names::annotation::UPGRADING_TO;
 use serde_json::json;
 
 use capstan_management::{
     ManagementCluster, ServerError,
     inventory::{self, Installed},
 };
-
-/// The annotation, with the version as its value.
-const MARK: &str = "capstan.dev/upgrading-to";
 
 /// An upgrade that was begun and not finished: the provider's controllers may be stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,10 +29,9 @@ impl Unfinished {
 /// All upgrades that were begun and not finished.
 pub async fn unfinished(cluster: &ManagementCluster) -> Result<Vec<Unfinished>, ServerError> {
     let entries = cluster.list(&inventory::kind(), None, "").await?;
-    let marked = entries.into_iter().filter_map(|it| {
-        let version = it.metadata.annotations.as_ref()?.get(MARK)?.clone();
-        let provider = inventory::installed(it.metadata.namespace.as_deref()?, &it.data)?;
-        Some(Unfinished { provider, version })
+    let marked = entries.iter().filter_map(|it| {
+        let provider = inventory::installed(it)?;
+        Some(Unfinished { version: provider.upgrading_to.clone()?, provider })
     });
     let mut marked: Vec<_> = marked.collect();
     marked.sort_by(|a, b| (a.provider.kind, &a.provider.name).cmp(&(b.provider.kind, &b.provider.name)));
@@ -48,6 +45,6 @@ pub(super) async fn set(
     version: &str,
 ) -> Result<(), ServerError> {
     let mut entry = inventory::entry(provider);
-    entry["metadata"]["annotations"] = json!({MARK: version});
+    entry["metadata"]["annotations"] = json!({UPGRADING_TO: version});
     inventory::write(cluster, &entry).await
 }

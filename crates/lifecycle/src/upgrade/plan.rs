@@ -221,6 +221,7 @@ mod tests {
             kind,
             version: version.to_owned(),
             watched_namespace: None,
+            upgrading_to: None,
         }
     }
 

@@ -18,7 +18,7 @@ use super::{
     mark::{self, Unfinished},
     plan::{Next, UpgradeWarning, plan_for, spoken_by, warnings},
     prefetch::Prefetch,
-    prune::{Coming, crd_of},
+    prune::Coming,
     rules::{self, Direction, Speaker, Target},
     step::{Step, Surroundings, decide},
 };
@@ -28,7 +28,7 @@ use crate::{
     release::{Prepared, ReleaseError, Releases, Wanted},
 };
 use capstan_management::{
-    Kind, ManagementCluster, ObjectRef, ServerError,
+    Kind, ManagementCluster, ObjectRef, ServerError, crd,
     dry_run::{self, Crds, Known},
     inventory::{Installed, Inventory},
     sweep::{self, Component},
@@ -224,7 +224,7 @@ async fn crds(cluster: &ManagementCluster) -> Result<Crds, ServerError> {
 /// Everything that clusterctl or we installed. Kinds that providers define are left out: what is of them is the user's,
 /// and cannot be read where nobody converts it.
 async fn components(cluster: &ManagementCluster, crds: &Crds) -> Result<Vec<Component>, ServerError> {
-    let is_ours = |kind: &Kind| !crds.contains_key(&crd_of(kind));
+    let is_ours = |kind: &Kind| !crds.contains_key(&crd::name_of(kind));
     let (mut found, uncounted) = futures::try_join!(
         sweep::sweep_kinds(cluster, label::CLUSTERCTL, |it| is_ours(it) && !is_uncounted(it)),
         sweep::sweep_whole(cluster, label::CLUSTERCTL, is_uncounted),

@@ -179,6 +179,7 @@ mod tests {
             kind,
             version: version.to_owned(),
             watched_namespace: None,
+            upgrading_to: None,
         }
     }
 

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::cert_manager;
 use capstan_management::{
-    ManagementCluster, ObjectRef, adoption, apply, error, inventory, served, sweep::Component,
+    Kinds, ManagementCluster, ObjectRef, adoption, apply, error, inventory, served, sweep::Component,
 };
 
 /// How long an object may take to go that has to be made anew.
@@ -247,7 +247,7 @@ impl Step {
         if !crds.is_empty() {
             tell(UpgradeEvent::Defining(self));
             let told = |event: apply::ApplyEvent<'_>| tell(UpgradeEvent::Applied(event));
-            apply::write(cluster, cluster.kinds().await?, &crds, &told).await?;
+            apply::write(cluster, &*cluster.kinds().await?, &crds, &told).await?;
         }
         Ok(())
     }
@@ -260,7 +260,7 @@ impl Step {
     ) -> Result<(), UpgradeError> {
         tell(UpgradeEvent::Replacing(self));
         let told = |event: apply::ApplyEvent<'_>| tell(UpgradeEvent::Applied(event));
-        let mut kinds = cluster.kinds().await?.clone();
+        let mut kinds = Kinds::clone(&*cluster.kinds().await?);
         kinds.learn_all(self.to.components.objects());
         let is_crd = |it: &&Value| apply::Wave::of(it) == apply::Wave::Crds;
         let (crds, others): (Vec<_>, Vec<_>) = self.to_write().into_iter().partition(is_crd);
