@@ -87,6 +87,8 @@ pub mod label {
 
 /// Annotations.
 pub mod annotation {
+    /// On a provider's entry in the inventory while it is being upgraded: the version that it goes to.
+    pub const UPGRADING_TO: &str = "capstan.dev/upgrading-to";
     /// Stops reconciliation of the object, whatever the value.
     pub const PAUSED: &str = "cluster.x-k8s.io/paused";
     /// The infrastructure is managed by somebody else.

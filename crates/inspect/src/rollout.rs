@@ -268,7 +268,8 @@ pub async fn perform(
     now: Timestamp,
 ) -> Result<(), RolloutError> {
     let target = resource.target;
-    let Some(kind) = cluster.kinds().await?.any_version(target.group(), target.kind()) else {
+    let kinds = cluster.kinds().await?;
+    let Some(kind) = kinds.any_version(target.group(), target.kind()) else {
         let url = cluster.url().to_owned();
         return Err(RolloutError::NotInstalled { action, resource: resource.clone(), url });
     };

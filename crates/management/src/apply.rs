@@ -118,7 +118,7 @@ pub async fn apply(
     objects: &[Value],
     tell: ApplyReporter<'_>,
 ) -> Result<(), ApplyError> {
-    let mut kinds = cluster.kinds().await?.clone();
+    let mut kinds = Kinds::clone(&*cluster.kinds().await?);
     kinds.learn_all(objects);
     apply_known(cluster, &kinds, &objects.iter().collect::<Vec<_>>(), tell).await
 }

@@ -6,7 +6,7 @@ use kube::{
     Api, Client,
     api::{DynamicObject, ListParams, ObjectList, PartialObjectMeta},
 };
-use tokio::{sync::OnceCell, time::Instant};
+use tokio::{sync::Mutex, time::Instant};
 
 use crate::{
     Kind, Kinds, ServerError, error,
@@ -26,7 +26,7 @@ const BACKOFF: Backoff = Backoff::new(Duration::from_millis(20), Duration::from_
 pub struct ManagementCluster {
     client: Client,
     url: Arc<str>,
-    kinds: Arc<OnceCell<Kinds>>,
+    kinds: Arc<Mutex<Option<Arc<Kinds>>>>,
 }
 
 impl std::fmt::Debug for ManagementCluster {
@@ -51,13 +51,29 @@ impl ManagementCluster {
         &self.url
     }
 
-    /// The kinds that the server knew when it was asked first.
-    pub async fn kinds(&self) -> Result<&Kinds, ServerError> {
-        let discover = || Kinds::discover(&self.client);
-        self.kinds
-            .get_or_try_init(discover)
-            .await
-            .map_err(|error| self.failed("list the kinds there are", error))
+    /// The kinds of the server when they were discovered: with the first call, or the last [`Self::refresh_kinds`].
+    pub async fn kinds(&self) -> Result<Arc<Kinds>, ServerError> {
+        // Concurrent callers wait for one discovery.
+        let mut known = self.kinds.lock().await;
+        if let Some(kinds) = &*known {
+            return Ok(Arc::clone(kinds));
+        }
+        let kinds = self.discover().await?;
+        *known = Some(Arc::clone(&kinds));
+        Ok(kinds)
+    }
+
+    /// Discovers the kinds of the server anew, for this cluster and its clones. Callers that have the old kinds keep
+    /// them.
+    pub async fn refresh_kinds(&self) -> Result<Arc<Kinds>, ServerError> {
+        let kinds = self.discover().await?;
+        *self.kinds.lock().await = Some(Arc::clone(&kinds));
+        Ok(kinds)
+    }
+
+    async fn discover(&self) -> Result<Arc<Kinds>, ServerError> {
+        let kinds = Kinds::discover(&self.client).await;
+        kinds.map(Arc::new).map_err(|error| self.failed("discover the API kinds", error))
     }
 
     /// The objects of a kind, in one namespace or wherever they are.

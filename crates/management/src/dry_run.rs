@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    sync::Arc,
     time::Duration,
 };
 
@@ -20,6 +21,7 @@ use serde_json::{Value, json};
 use crate::{
     Kind, Kinds, ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError,
     apply::{self, Wave},
+    crd::Crd,
     error,
     retry::{Backoff, retry},
 };
@@ -133,7 +135,7 @@ struct Ground<'a> {
     crds: &'a Crds,
     detail: Detail,
     /// What the server knows.
-    kinds: &'a Kinds,
+    kinds: Arc<Kinds>,
     /// With what the objects define.
     coming: Kinds,
     /// Groups and names of the kinds that the objects define.
@@ -153,11 +155,9 @@ impl<'a> Ground<'a> {
     ) -> Result<Self, ServerError> {
         let Known { crds, namespaces: present } = known;
         let kinds = cluster.kinds().await?;
-        let (mut coming, mut defined) = (kinds.clone(), HashSet::new());
-        for crd in objects.iter().filter(|it| Wave::of(it) == Wave::Crds) {
-            coming.learn(crd);
-            defined.insert((text(crd, "/spec/group"), text(crd, "/spec/names/kind")));
-        }
+        let (mut coming, mut defined) = (Kinds::clone(&kinds), HashSet::new());
+        coming.learn_all(objects);
+        defined.extend(objects.iter().filter_map(Crd::of).map(|it| (it.group(), it.kind())));
         let is_unknown = |it: &&str| !present.contains(*it);
         let namespaces: BTreeSet<&str> = objects.iter().filter_map(namespace_of).filter(is_unknown).collect();
         let looks = namespaces.into_iter().map(|name| async move {
@@ -246,8 +246,7 @@ impl<'a> Ground<'a> {
     /// Whether nobody serves what a CRD defines. CRDs are the largest objects that there are, and it
     /// takes a server half the time to create one as to apply it.
     fn is_new_crd(&self, object: &Value) -> bool {
-        Wave::of(object) == Wave::Crds
-            && self.kinds.any_version(text(object, "/spec/group"), text(object, "/spec/names/kind")).is_none()
+        Crd::of(object).is_some_and(|it| self.kinds.any_version(it.group(), it.kind()).is_none())
     }
 
     /// Creates the object, in another namespace if its own is not there. An object of its name there is no harm: the

@@ -1,10 +1,10 @@
 //! Which providers are installed: objects of kind Provider, which clusterctl reads and writes as well.
 
 use capstan_api::{
-    names::{CLUSTERCTL_GROUP, INVENTORY, label},
+    names::{CLUSTERCTL_GROUP, INVENTORY, annotation, label},
     provider::ProviderType,
 };
-use kube::{api::DynamicObject, core::GroupVersionKind, discovery::ApiResource};
+use kube::{ResourceExt, api::DynamicObject};
 use serde_json::{Value, json};
 
 use crate::{Kind, ManagementCluster, ServerError, apply};
@@ -12,9 +12,6 @@ use crate::{Kind, ManagementCluster, ServerError, apply};
 /// The version of the kind.
 pub const VERSION: &str = "v1alpha3";
 const KIND: &str = "Provider";
-/// The annotation on the entry of a provider while it is being upgraded: a run after one that was killed finds it,
-/// whatever became of the provider's own objects.
-const UPGRADING_TO: &str = "capstan.dev/upgrading-to";
 /// The name of the kind's CRD.
 const CRD: &str = "providers.clusterctl.cluster.x-k8s.io";
 
@@ -63,8 +60,8 @@ impl Inventory {
             if let Some(it) = installed(&object) {
                 inventory.providers.push(it);
             } else {
-                let namespace = object.metadata.namespace.unwrap_or_default();
-                inventory.strange.push(format!("{namespace}/{}", object.metadata.name.unwrap_or_default()));
+                let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
+                inventory.strange.push(format!("{namespace}/{name}"));
             }
         }
         inventory
@@ -117,7 +114,7 @@ pub fn entry(provider: &Installed) -> Value {
         entry["watchedNamespace"] = json!(namespace);
     }
     if let Some(version) = &provider.upgrading_to {
-        entry["metadata"]["annotations"] = json!({UPGRADING_TO: version});
+        entry["metadata"]["annotations"] = json!({annotation::UPGRADING_TO: version});
     }
     entry
 }
@@ -136,8 +133,8 @@ pub async fn has_entry(
 
 /// The CRD of the inventory's kind, where it is missing.
 pub async fn missing_kind(cluster: &ManagementCluster) -> Result<Option<Value>, ServerError> {
-    let known = cluster.kinds().await?.find(&format!("{CLUSTERCTL_GROUP}/{VERSION}"), KIND);
-    Ok(known.is_none().then(crd))
+    let kinds = cluster.kinds().await?;
+    Ok(kinds.find(&format!("{CLUSTERCTL_GROUP}/{VERSION}"), KIND).is_none().then(crd))
 }
 
 /// The CRD of the kind.
@@ -148,7 +145,8 @@ pub fn crd() -> Value {
         "kind": "CustomResourceDefinition",
         "metadata": {
             "name": CRD,
-            "labels": {label::CLUSTERCTL: "", label::CLUSTERCTL_CORE: INVENTORY},
+            // As clusterctl labels it: the general label would make it a component.
+            "labels": {label::CLUSTERCTL_CORE: INVENTORY},
         },
         "spec": {
             "group": CLUSTERCTL_GROUP,
@@ -191,19 +189,60 @@ pub fn crd() -> Value {
 
 /// The kind of the entries.
 pub fn kind() -> Kind {
-    let gvk = GroupVersionKind::gvk(CLUSTERCTL_GROUP, VERSION, KIND);
-    Kind { resource: ApiResource::from_gvk(&gvk), is_namespaced: true, is_managed: true, is_preferred: true }
+    Kind::namespaced(CLUSTERCTL_GROUP, VERSION, KIND)
 }
 
 /// The provider that an entry stands for.
 fn installed(entry: &DynamicObject) -> Option<Installed> {
     let text = |field: &str| entry.data[field].as_str().map(str::to_owned);
     Some(Installed {
-        namespace: entry.metadata.namespace.clone().unwrap_or_default(),
+        namespace: entry.namespace().unwrap_or_default(),
         name: text("providerName")?,
         kind: ProviderType::from_name(entry.data["type"].as_str()?)?,
         version: text("version")?,
         watched_namespace: text("watchedNamespace").filter(|it| !it.is_empty()),
-        upgrading_to: entry.metadata.annotations.as_ref().and_then(|it| it.get(UPGRADING_TO)).cloned(),
+        upgrading_to: entry.annotations().get(annotation::UPGRADING_TO).cloned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn acme() -> Installed {
+        Installed {
+            namespace: "acme-system".to_owned(),
+            name: "acme".to_owned(),
+            kind: ProviderType::Infrastructure,
+            version: "v1.0.0".to_owned(),
+            watched_namespace: None,
+            upgrading_to: None,
+        }
+    }
+
+    #[test]
+    fn an_entry_is_read_as_it_was_written() {
+        let object = |entry: Value| serde_json::from_value::<DynamicObject>(entry).unwrap();
+        for watched_namespace in [None, Some("team".to_owned())] {
+            let provider = Installed { watched_namespace, ..acme() };
+            assert_eq!(installed(&object(entry(&provider))), Some(provider));
+        }
+        let mut marked = entry(&acme());
+        marked["metadata"]["annotations"] = json!({"capstan.dev/upgrading-to": "v1.1.0"});
+        let marked = installed(&object(marked)).unwrap();
+        assert_eq!(marked, Installed { upgrading_to: Some("v1.1.0".to_owned()), ..acme() });
+        assert_eq!(entry(&marked), entry(&acme()), "an entry that is recorded anew ends the upgrade");
+        let mut strange = entry(&acme());
+        strange["type"] = json!("QuantumProvider");
+        assert_eq!(installed(&object(strange)), None);
+    }
+
+    #[test]
+    fn the_crd_has_the_labels_that_clusterctl_gives_it() {
+        assert_eq!(
+            crd()["metadata"]["labels"],
+            json!({"clusterctl.cluster.x-k8s.io/core": "inventory"}),
+            "with clusterctl.cluster.x-k8s.io it would count as a component of some provider"
+        );
+    }
 }

@@ -7,6 +7,8 @@ use kube::{
 };
 use serde_json::Value;
 
+use crate::crd::Crd;
+
 /// One kind in one version.
 #[derive(Clone, Debug)]
 pub struct Kind {
@@ -18,6 +20,28 @@ pub struct Kind {
     pub is_managed: bool,
     /// Whether this is the version to speak where any will do.
     pub is_preferred: bool,
+}
+
+impl Kind {
+    /// A well-known kind whose objects are in namespaces.
+    pub fn namespaced(group: &str, version: &str, kind: &str) -> Self {
+        Self::well_known(group, version, kind, true)
+    }
+
+    /// A well-known kind whose objects are not in namespaces.
+    pub fn cluster_scoped(group: &str, version: &str, kind: &str) -> Self {
+        Self::well_known(group, version, kind, false)
+    }
+
+    /// The kind Deployment.
+    pub fn deployment() -> Self {
+        Self::namespaced("apps", "v1", "Deployment")
+    }
+
+    fn well_known(group: &str, version: &str, kind: &str, is_namespaced: bool) -> Self {
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+        Self { resource, is_namespaced, is_managed: true, is_preferred: true }
+    }
 }
 
 /// All kinds of a server.
@@ -84,35 +108,30 @@ impl Kinds {
         found
     }
 
-    /// The kind that a CustomResourceDefinition of that name defines.
+    /// The kind that a CRD of that name defines.
     pub fn defined_by(&self, crd: &str) -> Option<&Kind> {
         let (plural, group) = crd.split_once('.')?;
         self.preferred().find(|it| it.resource.plural == plural && it.resource.group == group)
     }
 
-    /// Adds what the CustomResourceDefinitions among objects define.
+    /// Adds what the CRDs among objects define.
     pub fn learn_all<'a>(&mut self, objects: impl IntoIterator<Item = &'a Value>) {
-        for object in objects.into_iter().filter(|it| it["kind"] == "CustomResourceDefinition") {
-            self.learn(object);
+        for crd in objects.into_iter().filter_map(Crd::of) {
+            self.add(crd);
         }
     }
 
-    /// Adds what a CustomResourceDefinition defines, which the server serves from the moment that it is established.
+    /// Adds what a CRD defines. The server serves it once the CRD is established.
     pub fn learn(&mut self, crd: &Value) {
-        let text = |pointer: &str| crd.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        let (group, kind, plural) =
-            (text("/spec/group"), text("/spec/names/kind"), text("/spec/names/plural"));
-        let versions = crd.pointer("/spec/versions").and_then(Value::as_array);
-        for version in versions.into_iter().flatten().filter(|it| it["served"] == true) {
-            let gvk = GroupVersionKind::gvk(group, version["name"].as_str().unwrap_or_default(), kind);
-            let resource = ApiResource::from_gvk_with_plural(&gvk, plural);
-            if self.find(&resource.api_version, kind).is_none() {
-                self.0.push(Kind {
-                    resource,
-                    is_namespaced: text("/spec/scope") == "Namespaced",
-                    is_managed: true,
-                    is_preferred: version["storage"] == true && self.any_version(group, kind).is_none(),
-                });
+        self.add(Crd::new(crd));
+    }
+
+    fn add(&mut self, crd: Crd<'_>) {
+        for version in crd.served_versions() {
+            let mut kind = crd.kind_in(version);
+            if self.find(&kind.resource.api_version, crd.kind()).is_none() {
+                kind.is_preferred &= self.any_version(crd.group(), crd.kind()).is_none();
+                self.0.push(kind);
             }
         }
     }

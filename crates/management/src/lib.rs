@@ -6,6 +6,8 @@
 pub mod adoption;
 pub mod apply;
 mod cluster;
+pub mod contract;
+pub mod crd;
 pub mod dry_run;
 pub mod error;
 pub mod inventory;

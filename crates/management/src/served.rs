@@ -5,13 +5,12 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use futures::future::try_join_all;
-use kube::core::GroupVersionKind;
-use kube::discovery::ApiResource;
 use serde_json::Value;
 
 use crate::{
     Kind, Kinds, ManagementCluster, ObjectRef, ServerError,
     apply::ApplyError,
+    crd::Crd,
     error,
     retry::{Backoff, Wait},
 };
@@ -28,7 +27,7 @@ type Awaited<'a> = BTreeMap<String, Vec<(&'a str, &'a Value)>>;
 /// Waits until all versions are served that CRDs say are. Those that were served when the server was asked first
 /// still are.
 pub async fn wait(cluster: &ManagementCluster, crds: Vec<&Value>) -> Result<(), ApplyError> {
-    let mut awaited = versions(&crds, cluster.kinds().await?);
+    let mut awaited = versions(&crds, &*cluster.kinds().await?);
     let mut wait = Wait::new(BACKOFF, LIMIT);
     loop {
         let looks = awaited.iter().map(async |(group_version, plurals)| {
@@ -50,16 +49,13 @@ pub async fn wait(cluster: &ManagementCluster, crds: Vec<&Value>) -> Result<(), 
 /// What is to be served and not among the kinds that are known.
 fn versions<'a>(crds: &[&'a Value], known: &Kinds) -> Awaited<'a> {
     let mut awaited = Awaited::new();
-    for crd in crds {
-        let text = |pointer: &str| crd.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        let versions = crd.pointer("/spec/versions").and_then(Value::as_array);
-        for version in versions.into_iter().flatten().filter(|it| it["served"] == true) {
-            let version = version["name"].as_str().unwrap_or_default();
-            let group_version = format!("{}/{version}", text("/spec/group"));
-            if known.find(&group_version, text("/spec/names/kind")).is_some() {
-                continue;
+    for object in crds {
+        let crd = Crd::new(object);
+        for version in crd.served_versions() {
+            let group_version = format!("{}/{version}", crd.group());
+            if known.find(&group_version, crd.kind()).is_none() {
+                awaited.entry(group_version).or_default().push((crd.plural(), object));
             }
-            awaited.entry(group_version).or_default().push((text("/spec/names/plural"), crd));
         }
     }
     awaited
@@ -77,9 +73,7 @@ async fn listed(cluster: &ManagementCluster, group_version: &str) -> Result<Vec<
 /// Gives up on a CRD that cannot be served, or was not in time.
 async fn doubt(cluster: &ManagementCluster, crd: &Value, is_over: bool) -> Result<(), ApplyError> {
     let id = ObjectRef::of(crd);
-    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(id.group(), "v1", &id.kind));
-    let kind = Kind { resource, is_namespaced: false, is_managed: true, is_preferred: true };
-    let found = cluster.objects(&kind, None).get_opt(&id.name).await;
+    let found = cluster.objects(&Kind::crd(), None).get_opt(&id.name).await;
     let found = match found {
         Ok(found) => found,
         Err(error) if error::is_transient(&error) && !is_over => return Ok(()),
@@ -87,7 +81,7 @@ async fn doubt(cluster: &ManagementCluster, crd: &Value, is_over: bool) -> Resul
     };
     let reason = match &found {
         None => Some("it is gone".to_owned()),
-        Some(found) => refusal(&found.data),
+        Some(found) => refusal(Crd::new(&found.data)),
     };
     match reason {
         Some(reason) => Err(ApplyError::NotEstablished { object: Box::new(id), reason }),
@@ -100,13 +94,11 @@ async fn doubt(cluster: &ManagementCluster, crd: &Value, is_over: bool) -> Resul
 }
 
 /// Why a CRD will never be served.
-fn refusal(crd: &Value) -> Option<String> {
-    let conditions = crd.pointer("/status/conditions").and_then(Value::as_array);
-    let refused = conditions.into_iter().flatten().find(|it| {
-        let is = |kind: &str, status: &str| it["type"] == kind && it["status"] == status;
-        is("NamesAccepted", "False") || is("NonStructuralSchema", "True")
-    })?;
-    Some(refused["message"].as_str().unwrap_or("its names are not accepted").to_owned())
+fn refusal(crd: Crd<'_>) -> Option<String> {
+    let has = |kind: &str, status: &str| crd.condition(kind).filter(|it| it.status == status);
+    let refused = has("NamesAccepted", "False").or_else(|| has("NonStructuralSchema", "True"))?;
+    let message = Some(refused.message).filter(|it| !it.is_empty());
+    Some(message.unwrap_or("its names are not accepted").to_owned())
 }
 
 #[cfg(test)]
@@ -137,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_crd_that_is_refused_says_why() {
-        let with = |conditions: Value| refusal(&json!({"status": {"conditions": conditions}}));
+        let with = |conditions: Value| refusal(Crd::new(&json!({"status": {"conditions": conditions}})));
         let taken = json!({"type": "NamesAccepted", "status": "False", "message": "boxes is taken"});
         assert_eq!(with(json!([taken])).as_deref(), Some("boxes is taken"));
         assert_eq!(with(json!([{"type": "Established", "status": "False", "message": "wait"}])), None);

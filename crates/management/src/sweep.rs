@@ -137,8 +137,8 @@ async fn each_kind(
     list: impl AsyncFn(&Kind) -> Result<Vec<Component>, ServerError>,
 ) -> Result<Vec<Component>, ServerError> {
     let is_meant = |it: &&Kind| it.is_managed && !is_derived(it) && fits(it);
-    let kinds = cluster.kinds().await?.preferred().filter(is_meant);
-    let lists = kinds.map(|kind| list(kind));
+    let kinds = cluster.kinds().await?;
+    let lists = kinds.preferred().filter(is_meant).map(|kind| list(kind));
     let mut found = stream::iter(lists).buffer_unordered(REQUESTS_AT_ONCE).try_concat().await?;
     found.sort_by(|a, b| a.id.cmp(&b.id));
     Ok(found)

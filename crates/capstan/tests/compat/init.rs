@@ -119,7 +119,7 @@ fn form(definition: &Value) -> Value {
     let properties = version["schema"]["openAPIV3Schema"]["properties"].as_object().unwrap();
     let types: BTreeMap<_, _> = properties.iter().map(|(name, it)| (name, &it["type"])).collect();
     json!({
-        "core": definition["metadata"]["labels"]["clusterctl.cluster.x-k8s.io/core"],
+        "labels": definition["metadata"]["labels"],
         "group": definition["spec"]["group"],
         "names": definition["spec"]["names"],
         "scope": definition["spec"]["scope"],

@@ -115,8 +115,8 @@ impl Estate {
     async fn installed(&self) -> BTreeMap<String, Value> {
         let cluster = self.cluster();
         let mut found = BTreeMap::new();
-        let kinds = cluster.kinds().await.unwrap().preferred();
-        for kind in kinds.filter(|it| it.is_managed && !is_of_providers(it)) {
+        let kinds = cluster.kinds().await.unwrap();
+        for kind in kinds.preferred().filter(|it| it.is_managed && !is_of_providers(it)) {
             for object in cluster.list(kind, None, LABEL).await.unwrap() {
                 let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
                 let mut value = serde_json::to_value(object).unwrap();

@@ -7,6 +7,7 @@ mod estate;
 mod init;
 mod instances;
 mod killed;
+mod kinds;
 mod preview;
 mod upgrade;
 #[expect(dead_code, reason = "stories about manifests need more of it")]

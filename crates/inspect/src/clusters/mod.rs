@@ -33,7 +33,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), ClusterError> {
 
 /// The Cluster of that name.
 pub async fn find(cluster: &ManagementCluster, namespace: &str, name: &str) -> Result<Value, ClusterError> {
-    let kind = cluster_kind(cluster).await?;
+    let kind = &cluster_kind(cluster).await?;
     match cluster.objects(kind, Some(namespace)).get_opt(name).await {
         Ok(Some(object)) => Ok(whole(kind, object)),
         Ok(None) => Err(not_found(cluster, kind, namespace, name).await),
@@ -63,8 +63,8 @@ pub(crate) async fn not_found(
 }
 
 /// The kind, in the version that the server prefers.
-pub(crate) async fn cluster_kind(cluster: &ManagementCluster) -> Result<&Kind, ClusterError> {
-    let found = cluster.kinds().await?.any_version(CORE_GROUP, "Cluster");
+pub(crate) async fn cluster_kind(cluster: &ManagementCluster) -> Result<Kind, ClusterError> {
+    let found = cluster.kinds().await?.any_version(CORE_GROUP, "Cluster").cloned();
     found.ok_or_else(|| ClusterError::NotInstalled { url: cluster.url().to_owned() })
 }
 
@@ -127,12 +127,12 @@ pub async fn list(
     namespace: Option<&str>,
     selector: &str,
 ) -> Result<Vec<Glance>, ClusterError> {
-    let kind = cluster_kind(cluster).await?;
+    let kind = &cluster_kind(cluster).await?;
     let clusters: Vec<_> =
         cluster.list(kind, namespace, selector).await?.into_iter().map(|it| whole(kind, it)).collect();
     let kinds = cluster.kinds().await?;
     // What a Cluster does not say by itself is asked of what it stands on: one list for each kind.
-    let control_planes = kinds_of_control_planes(kinds, &clusters);
+    let control_planes = kinds_of_control_planes(&kinds, &clusters);
     let workers: Vec<_> = if clusters.iter().all(|it| counted(it, "workers").is_known()) {
         Vec::new()
     } else {

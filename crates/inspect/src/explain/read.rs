@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use capstan_api::names::{CORE_GROUP, label, secret};
-use capstan_management::{ManagementCluster, ObjectRef, ServerError, inventory::Inventory};
+use capstan_management::{ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError, inventory::Inventory};
 use futures::{
     StreamExt, TryStreamExt,
     future::{try_join, try_join_all},
@@ -15,7 +15,7 @@ use super::{ExplainSnapshot, topology, webhooks, workers::MAKERS};
 use crate::{
     clusters::ClusterError,
     fields::text,
-    snapshot::{AT_ONCE, CrdDetail, Reader, Wanted, WorkloadSnapshot, kind_ref, selector},
+    snapshot::{CrdDetail, Reader, Wanted, WorkloadSnapshot, kind_ref, selector},
 };
 
 /// Reads all that an explanation of a Cluster needs. Only the Cluster itself must be readable; what else is not is noted.
@@ -88,7 +88,7 @@ async fn read_named(reader: &Reader<'_>, snapshot: &mut ExplainSnapshot) -> Resu
         wanted.extend(named.map(str::to_owned));
     }
     let missing = wanted.difference(&snapshot.secrets);
-    let found = stream::iter(missing).map(|it| has_secret(reader, it)).buffer_unordered(AT_ONCE);
+    let found = stream::iter(missing).map(|it| has_secret(reader, it)).buffer_unordered(REQUESTS_AT_ONCE);
     let used = MAKERS.into_iter().chain(["Machine"]);
     let used = used.filter(|it| snapshot.workload.all(CORE_GROUP, it).next().is_some());
     let crds = used.map(async |it| Ok::<_, ServerError>((it, reader.crd(CORE_GROUP, it).await?)));

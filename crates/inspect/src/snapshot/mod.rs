@@ -20,7 +20,7 @@ use serde_json::Value;
 use crate::fields::{group, kind, name};
 
 pub use crd::Crd;
-pub(crate) use read::{AT_ONCE, CrdDetail, Reader, Wanted, kind_ref, selector};
+pub(crate) use read::{CrdDetail, Reader, Wanted, kind_ref, selector};
 pub use reference::Reference;
 pub use watched::Watched;
 

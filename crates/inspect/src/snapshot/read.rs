@@ -2,14 +2,14 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use capstan_api::{
     contract::crd_name,
     names::{ADDONS_GROUP, CORE_GROUP, label},
 };
-use capstan_management::{Kind, Kinds, ManagementCluster, ObjectRef, ServerError};
+use capstan_management::{Kind, Kinds, ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError};
 use futures::{StreamExt, TryStreamExt, future::try_join_all, stream};
 use kube::api::{DynamicObject, PartialObjectMeta};
 use serde_json::{Value, json};
@@ -20,8 +20,6 @@ use crate::{
     fields::{kind as kind_of, name as name_of},
 };
 
-/// How many requests are under way at a time.
-pub(crate) const AT_ONCE: usize = 16;
 /// The versions of core's kinds that are understood, the preferred one first.
 const VERSIONS: [&str; 2] = ["v1beta2", "v1beta1"];
 const UNAUTHORIZED: u16 = 401;
@@ -94,7 +92,7 @@ struct Followed {
 /// answer ends the reading.
 pub(crate) struct Reader<'a> {
     pub(crate) cluster: &'a ManagementCluster,
-    pub(crate) kinds: &'a Kinds,
+    pub(crate) kinds: Arc<Kinds>,
     pub(crate) namespace: &'a str,
     pub(crate) name: &'a str,
     detail: CrdDetail,
@@ -159,11 +157,11 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn kind(&self, group: &str, kind: &str) -> Option<&'a Kind> {
+    fn kind(&self, group: &str, kind: &str) -> Option<&Kind> {
         VERSIONS.iter().find_map(|version| self.kinds.find(&format!("{group}/{version}"), kind))
     }
 
-    pub(crate) fn core_kind(&self, kind: &str) -> Option<&'a Kind> {
+    pub(crate) fn core_kind(&self, kind: &str) -> Option<&Kind> {
         self.kind(CORE_GROUP, kind)
     }
 
@@ -220,7 +218,7 @@ impl<'a> Reader<'a> {
                     let is_listed = of_machines.contains(&named);
                     self.follow(named, references, is_listed)
                 })
-                .buffer_unordered(AT_ONCE)
+                .buffer_unordered(REQUESTS_AT_ONCE)
                 .try_collect()
                 .await?;
             for Followed { named: (group, kind, _), crd, objects, watched: more } in found {
@@ -260,7 +258,7 @@ impl<'a> Reader<'a> {
         let names: BTreeSet<String> = objects.iter().map(|it| name_of(it).to_owned()).collect();
         let rest: Vec<Option<Value>> = stream::iter(references.iter().filter(|it| !names.contains(&it.name)))
             .map(|it| self.get(&kind, &it.namespace, &it.name))
-            .buffer_unordered(AT_ONCE)
+            .buffer_unordered(REQUESTS_AT_ONCE)
             .try_collect()
             .await?;
         objects.extend(rest.into_iter().flatten());

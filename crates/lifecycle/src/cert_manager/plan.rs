@@ -42,7 +42,7 @@ pub enum CertManagerState {
 pub async fn plan(cluster: &ManagementCluster, wanted: &Manifest) -> Result<CertManagerState, ServerError> {
     let (found, images, kinds) =
         futures::try_join!(components(cluster), images_in_use(cluster), cluster.kinds())?;
-    Ok(plan_with(kinds, wanted, &found, &images))
+    Ok(plan_with(&kinds, wanted, &found, &images))
 }
 
 /// The same where it is known what is installed, whatever else is, and which images are in use.
@@ -53,7 +53,7 @@ pub(crate) async fn plan_among(
     images: &[String],
 ) -> Result<CertManagerState, ServerError> {
     let found: Vec<_> = installed.iter().filter(|it| is_part(it)).cloned().collect();
-    Ok(plan_with(cluster.kinds().await?, wanted, &found, images))
+    Ok(plan_with(&*cluster.kinds().await?, wanted, &found, images))
 }
 
 fn plan_with(kinds: &Kinds, wanted: &Manifest, found: &[Component], images: &[String]) -> CertManagerState {

@@ -2,11 +2,7 @@
 
 use std::time::Duration;
 
-use kube::{
-    api::{Patch, PatchParams},
-    core::GroupVersionKind,
-    discovery::ApiResource,
-};
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::{CertManagerError, GROUP};
@@ -64,15 +60,13 @@ pub(super) async fn wait(
 
 fn probes() -> [(Kind, Value); 2] {
     let object = |kind: &str, spec: Value| {
-        let gvk = GroupVersionKind::gvk(GROUP, "v1", kind);
         let object = json!({
             "apiVersion": format!("{GROUP}/v1"),
             "kind": kind,
             "metadata": {"name": NAME, "namespace": NAMESPACE},
             "spec": spec,
         });
-        let resource = ApiResource::from_gvk(&gvk);
-        (Kind { resource, is_namespaced: true, is_managed: true, is_preferred: true }, object)
+        (Kind::namespaced(GROUP, "v1", kind), object)
     };
     [
         object("Issuer", json!({"selfSigned": {}})),

@@ -7,7 +7,9 @@ use serde_json::Value;
 
 use super::{DeleteError, DeletePlan, Removal, Stage, search::Scope, usage};
 use capstan_management::{
-    ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError, error,
+    ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError,
+    crd::Crd,
+    error,
     retry::{Backoff, Wait, retry},
     sweep::Component,
 };
@@ -60,7 +62,7 @@ pub(crate) async fn execute(
             // They take their objects with them, and the plan is some seconds old.
             let kinds = cluster.kinds().await?;
             let scope = Scope::new(&plan.selection, plan.targets.iter().flat_map(|it| &it.entries));
-            let usages = usage::of_crds(cluster, kinds, &scope, &members).await?;
+            let usages = usage::of_crds(cluster, &kinds, &scope, &members).await?;
             if !usages.is_empty() {
                 return Err(DeleteError::MadeMeanwhile { usages });
             }
@@ -121,9 +123,7 @@ async fn gone(cluster: &ManagementCluster, component: &Component) -> Result<(), 
 
 /// What a CRD says about its own end.
 fn why_terminating(crd: &Value) -> String {
-    let conditions = crd.pointer("/status/conditions").and_then(Value::as_array);
-    let condition = conditions.into_iter().flatten().find(|it| it["type"] == "Terminating");
-    let message = condition.and_then(|it| it["message"].as_str()).filter(|it| !it.is_empty());
+    let message = Crd::new(crd).condition("Terminating").map(|it| it.message).filter(|it| !it.is_empty());
     message.unwrap_or("the server does not say why").to_owned()
 }
 

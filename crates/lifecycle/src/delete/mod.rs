@@ -252,7 +252,7 @@ pub async fn plan(
 ) -> Result<DeletePlan, DeleteError> {
     choice::check(inventory, selection)?;
     let kinds = cluster.kinds().await?;
-    let Survey { components: mut found, mut readings } = search::survey(cluster, kinds, selection).await?;
+    let Survey { components: mut found, mut readings } = search::survey(cluster, &kinds, selection).await?;
     found.retain(|it| !it.is_made_from_another());
     let chosen = choice::choose(inventory, selection, &found)?;
     for reading in &mut readings {
@@ -262,12 +262,12 @@ pub async fn plan(
         }
     }
     let services = removal::webhook_services(cluster, &found).await?;
-    let site = removal::Site { inventory, chosen: &chosen, kinds, services: &services, options };
+    let site = removal::Site { inventory, chosen: &chosen, kinds: &kinds, services: &services, options };
     let targets: Vec<DeleteTarget> = chosen.iter().map(|it| site.judge(it, &found)).collect();
     let mut plan = DeletePlan { targets, usages: Vec::new(), selection: selection.clone(), options };
     if !plan.is_empty() {
         let scope = Scope::new(selection, &inventory.providers);
-        plan.usages = usage::find(cluster, kinds, &scope, &readings, &plan.namespaces()).await?;
+        plan.usages = usage::find(cluster, &kinds, &scope, &readings, &plan.namespaces()).await?;
     }
     Ok(plan)
 }

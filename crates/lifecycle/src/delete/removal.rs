@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{DeleteOptions, DeleteTarget, choice::Chosen};
 use crate::instance::{self, Owner};
 use capstan_management::{
-    Kinds, ManagementCluster, ObjectRef, ServerError,
+    Kinds, ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError,
     apply::Wave,
     inventory::{Installed, Inventory},
     sweep::Component,
@@ -18,7 +18,6 @@ use capstan_management::{
 
 /// Namespaces that belong to nobody.
 const COMMON_NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
-const AT_ONCE: usize = 16;
 
 /// When something goes: whatever a stage leaves behind when a run is cut off, the API server stays usable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -264,7 +263,7 @@ pub(crate) async fn webhook_services(
             object.map(|it| service_namespaces(&it.data)).unwrap_or_default(),
         ))
     });
-    stream::iter(looks).buffer_unordered(AT_ONCE).try_collect().await
+    stream::iter(looks).buffer_unordered(REQUESTS_AT_ONCE).try_collect().await
 }
 
 /// One for each webhook; the empty namespace stands for an address outside of the cluster.

@@ -175,7 +175,7 @@ fn foresee(wanted: &Value, live: Option<&Value>, stored: Option<Value>) -> Value
 
 /// What is there of some objects; nothing of those whose kind or namespace is not there.
 async fn look_at(cluster: &ManagementCluster, objects: &[Value]) -> Result<Vec<Option<Value>>, ServerError> {
-    let kinds = cluster.kinds().await?;
+    let kinds = &*cluster.kinds().await?;
     let looks = objects.iter().map(|object| async move {
         let id = ObjectRef::of(object);
         match kinds.of(object) {

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{Change, comparable::is_secret, ownership, rbac};
-use capstan_management::ObjectRef;
+use capstan_management::{ObjectRef, crd::Crd};
 
 /// What matters of a change.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -150,9 +150,7 @@ fn crd(change: &Change) -> Option<CrdChange> {
 }
 
 fn served(crd: Option<&Value>) -> BTreeSet<String> {
-    let versions = crd.and_then(|it| it.pointer("/spec/versions")).and_then(Value::as_array);
-    let served = versions.into_iter().flatten().filter(|it| it["served"] == true);
-    served.filter_map(|it| it["name"].as_str()).map(str::to_owned).collect()
+    crd.into_iter().flat_map(|it| Crd::new(it).served_versions()).map(str::to_owned).collect()
 }
 
 fn role(change: &Change) -> Option<RoleChange> {

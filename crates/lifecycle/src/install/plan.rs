@@ -3,17 +3,16 @@
 use std::time::Duration;
 
 use capstan_api::{
-    contract::ContractVersion,
     names::{CERT_MANAGER, CLUSTERCTL_GROUP},
     provider::ProviderType,
 };
 use capstan_management::{
     Kind, Kinds, ManagementCluster, ServerError,
+    contract::installed_core_contract,
     inventory::{self, Installed, Inventory},
     server_version::{MINIMUM, ServerVersion},
 };
 use futures::future::join_all;
-use kube::{core::GroupVersionKind, discovery::ApiResource};
 
 use super::{
     InstallProblem, trial,
@@ -23,11 +22,8 @@ use crate::{
     catalog::CertManagerPolicy,
     cert_manager,
     goal::ProviderGoal,
-    release::{Placement, Prepared, ReleaseError, Releases},
+    release::{Placement, Prepared, Releases},
 };
-
-/// The CRD by which core says what it speaks.
-const CLUSTER_CRD: &str = "clusters.cluster.x-k8s.io";
 
 /// What is to be installed.
 #[derive(Debug)]
@@ -107,7 +103,7 @@ pub async fn plan(
         return Err(InstallPlanError::ServerTooOld { found: version });
     }
     let (known, crds) = futures::try_join!(cluster.kinds(), read_crds(cluster))?;
-    let mut problems = Vec::from_iter(unknown_inventory(known));
+    let mut problems = Vec::from_iter(unknown_inventory(&known));
 
     let fetched = fetch(releases, request, &wanted, inventory);
     let decide = |is_needed| cert_manager::decide(cluster, &request.cert_manager, is_needed);
@@ -135,19 +131,19 @@ pub async fn plan(
         problems.push(InstallProblem::NoCore);
     }
 
-    let mut kinds = known.clone();
+    let mut kinds = Kinds::clone(&known);
     kinds.learn(&inventory::crd());
     kinds.learn_all(action.objects());
     kinds.learn_all(queue.iter().flat_map(|it| it.components.objects()));
     let watching = request.watching_namespace.as_deref();
     problems.extend(present.iter().filter_map(|it| validate::watches_another(it, watching)));
     problems.extend(validate::check_instances(&queue, inventory));
-    match core(&queue, inventory, &crds, releases).await {
+    match core(cluster, &queue, inventory).await {
         Some(Ok(core)) => problems.extend(validate::check_contracts(&queue, &core)),
         Some(Err(problem)) if !queue.is_empty() => problems.push(problem),
         Some(Err(_)) | None => {}
     }
-    problems.extend(validate::check_crds(&queue, &crds, known));
+    problems.extend(validate::check_crds(&queue, &crds, &known));
     problems.extend(validate::check_kinds(&queue, &kinds));
     let cert_manager_limit = request.cert_manager.limit();
     let mut plan = InstallPlan { queue, present, cert_manager: action, cert_manager_limit, problems, kinds };
@@ -246,45 +242,28 @@ fn no_cert_manager(plan: &InstallPlan) -> Option<InstallProblem> {
 
 /// The core provider that there will be; none where its release cannot be had, which is a problem of its own.
 async fn core(
+    cluster: &ManagementCluster,
     queue: &[Prepared],
     inventory: &Inventory,
-    crds: &Crds,
-    releases: &Releases<'_>,
 ) -> Option<Result<Core, InstallProblem>> {
     if let Some(new) = queue.iter().find(|it| it.provider.kind == ProviderType::Core) {
         let name = format!("{} {}", new.provider.label(), new.version);
-        return Some(Ok(Core { name, contract: new.contract }));
+        return Some(Ok(Core { name, contract: new.contract.as_str().to_owned() }));
     }
     let installed = inventory.core()?;
     let name = format!("{} {}", installed.label(), installed.version);
-    let labels = crds.get(CLUSTER_CRD);
-    let speaks = |contract: &ContractVersion| labels.is_some_and(|it| it.contains_key(&contract.label()));
-    if let Some(contract) = ContractVersion::PREFERENCE.into_iter().find(speaks) {
-        return Some(Ok(Core { name, contract }));
-    }
-    let contract = contract_of(installed, releases).await;
-    let unknown = |error: ReleaseError| InstallProblem::UnknownContract {
-        core: name.clone(),
-        reason: format!("CRD {CLUSTER_CRD} has no contract label, and {error}"),
-    };
-    Some(contract.map(|contract| Core { name: name.clone(), contract }).map_err(unknown))
-}
-
-/// The contract of a release that is installed.
-async fn contract_of(
-    installed: &Installed,
-    releases: &Releases<'_>,
-) -> Result<ContractVersion, ReleaseError> {
-    let source = releases.source(installed.kind, &installed.name).await?;
-    let metadata = source.repository.metadata(&installed.version).await?;
-    Ok(metadata.usable_contract_of(&installed.version)?)
+    Some(match installed_core_contract(cluster).await {
+        Ok(Some(contract)) => Ok(Core { name, contract }),
+        Ok(None) => Err(InstallProblem::UnknownContract {
+            core: name,
+            reason: "its Cluster CRD is missing".to_owned(),
+        }),
+        Err(error) => Err(InstallProblem::UnknownContract { core: name, reason: error.to_string() }),
+    })
 }
 
 async fn read_crds(cluster: &ManagementCluster) -> Result<Crds, ServerError> {
-    let gvk = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
-    let resource = ApiResource::from_gvk(&gvk);
-    let kind = Kind { resource, is_namespaced: false, is_managed: true, is_preferred: true };
-    let found = cluster.list_metadata(&kind, None, "").await?;
+    let found = cluster.list_metadata(&Kind::crd(), None, "").await?;
     let labelled = found.into_iter().map(|it| it.metadata);
     Ok(labelled.filter_map(|it| Some((it.name?, it.labels.unwrap_or_default()))).collect())
 }

@@ -95,7 +95,7 @@ pub enum InstallProblem {
         /// The core provider's label and version.
         core: String,
         /// Its contract.
-        core_contract: ContractVersion,
+        core_contract: String,
     },
     /// A CRD has a name under which nobody would find it.
     #[error("{provider}: CRD {name} of kind {kind} must be called {expected} for core to find it")]

@@ -2,11 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use capstan_api::{
-    contract::{ContractVersion, crd_name},
-    names::label,
-    provider::ProviderType,
-};
+use capstan_api::{contract::crd_name, names::label, provider::ProviderType};
 use serde_json::Value;
 
 use super::InstallProblem;
@@ -15,6 +11,7 @@ use crate::release::Prepared;
 use capstan_management::{
     Kinds, ObjectRef,
     apply::Wave,
+    contract,
     inventory::{Installed, Inventory},
 };
 
@@ -25,7 +22,7 @@ pub(super) type Crds = BTreeMap<String, BTreeMap<String, String>>;
 #[derive(Clone, Debug)]
 pub(super) struct Core {
     pub(super) name: String,
-    pub(super) contract: ContractVersion,
+    pub(super) contract: String,
 }
 
 /// Providers that are installed stay alone: one instance of each, and one core.
@@ -65,19 +62,14 @@ pub(super) fn watches_another(installed: &Installed, wanted: Option<&str>) -> Op
 /// Every provider speaks a contract that core speaks.
 pub(super) fn check_contracts(queue: &[Prepared], core: &Core) -> Vec<InstallProblem> {
     let others = queue.iter().filter(|it| it.provider.kind != ProviderType::Core);
-    let refused = others.filter(|it| !is_compatible(core.contract, it.contract));
+    let refused = others.filter(|it| !contract::is_compatible(&core.contract, it.contract.as_str()));
     let problem = |it: &Prepared| InstallProblem::Contract {
         provider: format!("{} {}", it.provider.label(), it.version),
         contract: it.contract,
         core: core.name.clone(),
-        core_contract: core.contract,
+        core_contract: core.contract.clone(),
     };
     refused.map(problem).collect()
-}
-
-/// Core speaks its own contract and those before it.
-fn is_compatible(core: ContractVersion, provider: ContractVersion) -> bool {
-    provider <= core
 }
 
 /// CRDs have names that core finds them by, belong to nobody else, and define what nobody else does.
@@ -151,6 +143,7 @@ pub(super) fn check_kinds(queue: &[Prepared], kinds: &Kinds) -> Vec<InstallProbl
 
 #[cfg(test)]
 mod tests {
+    use capstan_api::contract::ContractVersion;
     use capstan_manifest::{components, images::Overrides};
     use capstan_repository::Provider;
     use serde_json::json;
@@ -237,7 +230,7 @@ mod tests {
             (V1Beta1, V1Beta2, false),
         ] {
             let queue = [prepared(ProviderType::Ipam, "a", provider, vec![])];
-            let core = Core { name: "cluster-api v1".to_owned(), contract: core };
+            let core = Core { name: "cluster-api v1".to_owned(), contract: core.as_str().to_owned() };
             assert_eq!(check_contracts(&queue, &core).is_empty(), is_fine, "{core:?} {provider}");
         }
     }

@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::Pod;
-use kube::{Api, api::ListParams, core::GroupVersionKind, discovery::ApiResource};
+use kube::{Api, api::ListParams};
 use serde_json::Value;
 
 use super::InstallPlan;
@@ -120,7 +120,8 @@ async fn managers(
     let mut found: Vec<AwaitedDeployment> = plan.queue.iter().flat_map(managers_of).collect();
     for there in &plan.present {
         let label = there.label();
-        let list = cluster.list(&deployments(), Some(&there.namespace), &sweep::selector_of(&label)).await?;
+        let list =
+            cluster.list(&Kind::deployment(), Some(&there.namespace), &sweep::selector_of(&label)).await?;
         for object in list {
             if has_manager(&object.data) {
                 found.push(awaited_deployment(&label, &there.namespace, object.metadata.name.as_deref()));
@@ -155,18 +156,13 @@ fn has_manager(object: &Value) -> bool {
     containers.into_iter().flatten().any(|it| it["name"] == MANAGER)
 }
 
-fn deployments() -> Kind {
-    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("apps", "v1", "Deployment"));
-    Kind { resource, is_namespaced: true, is_managed: true, is_preferred: true }
-}
-
 /// Looks at a Deployment; what is late is given back, with the object. A look that fails for a reason that passes is
 /// no look.
 async fn look(
     cluster: &ManagementCluster,
     awaited: &AwaitedDeployment,
 ) -> Result<Option<(AwaitedDeployment, Value)>, ServerError> {
-    let api = cluster.objects(&deployments(), Some(&awaited.namespace));
+    let api = cluster.objects(&Kind::deployment(), Some(&awaited.namespace));
     let still_awaited =
         |reason: String, object: Value| Ok(Some((AwaitedDeployment { reason, ..awaited.clone() }, object)));
     match api.get_opt(&awaited.name).await {

@@ -4,7 +4,9 @@ use crate::{
     cert_manager::CertManagerError,
     release::{ReleaseError, labelled},
 };
-use capstan_management::{ObjectRef, ServerError, apply::ApplyError, inventory::Installed};
+use capstan_management::{
+    ObjectRef, ServerError, apply::ApplyError, contract::compatible_with, inventory::Installed,
+};
 
 /// An upgrade that cannot be planned, prepared or carried out.
 #[derive(Debug, thiserror::Error)]
@@ -161,7 +163,7 @@ pub enum UpgradeProblem {
         farthest: String,
     },
     /// A provider is to go to a version that core does not understand.
-    #[error("{label} {version} speaks contract {contract}, but core would speak {core}, which goes with {} only", super::contracts::compatible_with(core).join(" and "))]
+    #[error("{label} {version} speaks contract {contract}, but core would speak {core}, which goes with {} only", compatible_with(core).join(" and "))]
     IncompatibleTarget {
         /// The provider's label.
         label: String,
@@ -173,7 +175,7 @@ pub enum UpgradeProblem {
         core: String,
     },
     /// A provider that stays as it is would not be understood any more.
-    #[error("{label} {version} speaks {}, but core would speak {core}, which goes with {} only", spoken(contract.as_deref()), super::contracts::compatible_with(core).join(" and "))]
+    #[error("{label} {version} speaks {}, but core would speak {core}, which goes with {} only", spoken(contract.as_deref()), compatible_with(core).join(" and "))]
     LeftBehind {
         /// The provider's label.
         label: String,

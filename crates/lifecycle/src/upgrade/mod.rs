@@ -6,7 +6,6 @@
 mod available;
 mod certificates;
 mod check;
-mod contracts;
 mod error;
 mod overview;
 mod plan;
@@ -21,7 +20,6 @@ mod storage;
 pub use available::{AvailableVersions, Candidate};
 pub use certificates::{CertManagerPlan, CertManagerStep, CertManagerUpgrade};
 pub use check::{ReadyUpgrade, UpgradePolicy};
-pub use contracts::{compatible_with, is_spoken};
 pub use error::{UpgradeError, UpgradeProblem};
 pub use overview::{AvailableUpgrades, ContractUpgrades, Item, Next, UpgradeWarning, available};
 pub use plan::{UpgradeGoal, UpgradePlan, UpgradeRequest, plan};

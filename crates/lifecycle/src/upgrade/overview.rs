@@ -2,19 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use capstan_api::{names::CORE_GROUP, provider::ProviderType};
-use serde_json::Value;
+use capstan_api::provider::ProviderType;
 
 use super::{
     CertManagerPlan, UpgradeError,
     available::{AvailableVersions, Candidate, look},
-    certificates,
-    contracts::{compatible_with, is_spoken},
-    rules,
+    certificates, rules,
 };
 use crate::{catalog::CertManagerPolicy, release::Releases};
 use capstan_management::{
-    ManagementCluster, ServerError,
+    ManagementCluster,
+    contract::{compatible_with, installed_core_contract, is_supported},
     inventory::{Installed, Inventory},
 };
 
@@ -75,7 +73,7 @@ impl ContractUpgrades {
 
     /// Whether it can be applied: we must speak the contract.
     pub fn is_supported(&self) -> bool {
-        is_spoken(&self.contract)
+        is_supported(&self.contract)
     }
 }
 
@@ -90,7 +88,7 @@ pub async fn available(
     let certificates =
         async { certificates::plan(cluster, certificates::fetch(cert_manager).await, None).await };
     let (candidates, spoken, certificates) =
-        futures::join!(look(releases, &inventory.providers), spoken_by(cluster), certificates);
+        futures::join!(look(releases, &inventory.providers), installed_core_contract(cluster), certificates);
     let (cert_manager, warning) = certificates?;
     let contracts = decide(&candidates, spoken?.as_deref());
     let mut warnings: Vec<UpgradeWarning> = warning.into_iter().chain(warnings(&candidates)).collect();
@@ -98,27 +96,11 @@ pub async fn available(
     Ok(AvailableUpgrades { cert_manager, contracts, warnings })
 }
 
-/// The contract of the core that is installed, as far as the cluster itself can tell: the version that Clusters are
-/// stored in.
-pub(super) async fn spoken_by(cluster: &ManagementCluster) -> Result<Option<String>, ServerError> {
-    let kinds = cluster.kinds().await?;
-    let Some(kind) = kinds.find("apiextensions.k8s.io/v1", "CustomResourceDefinition") else {
-        return Ok(None);
-    };
-    let name = format!("clusters.{CORE_GROUP}");
-    let found = cluster.objects(kind, None).get_opt(&name).await;
-    let found =
-        found.map_err(|error| cluster.failed(format!("look at CustomResourceDefinition {name}"), error))?;
-    let versions = found.as_ref().and_then(|it| it.data.pointer("/spec/versions")).and_then(Value::as_array);
-    let stored = versions.into_iter().flatten().find(|it| it["storage"] == true);
-    Ok(stored.and_then(|it| it["name"].as_str()).map(str::to_owned))
-}
-
 /// The upgrades for all contracts that core can go to. Where its repository cannot tell, that is the one it speaks.
 fn decide(candidates: &[Candidate], spoken: Option<&str>) -> Vec<ContractUpgrades> {
     let core = candidates.iter().find(|it| it.provider.kind == ProviderType::Core);
     let available = core.and_then(|it| it.available.as_ref().ok());
-    let current = available.and_then(|it| it.contract.as_deref()).or(spoken);
+    let current = spoken.or(available.and_then(|it| it.contract.as_deref()));
     let contracts: BTreeSet<&str> =
         available.into_iter().flat_map(|it| &it.contracts).map(String::as_str).chain(current).collect();
     let is_shown = |contract: &&str| Some(*contract) == current || is_whole(candidates, contract);

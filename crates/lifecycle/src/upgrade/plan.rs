@@ -6,6 +6,8 @@ use std::pin::pin;
 use capstan_api::names::{CERT_MANAGER, label};
 use capstan_management::{
     Kind, ManagementCluster, ObjectRef, ServerError,
+    contract::{installed_core_contract, is_supported},
+    crd,
     dry_run::{self, Crds, Known},
     inventory::{Installed, Inventory},
     sweep::{self, Component},
@@ -17,10 +19,9 @@ use super::{
     CertManagerPlan, CertManagerUpgrade, Migration, UpgradeError, UpgradeProblem, UpgradeWarning,
     available::{self, look},
     certificates,
-    contracts::is_spoken,
-    overview::{Next, spoken_by, upgrades_for, warnings},
+    overview::{Next, upgrades_for, warnings},
     prefetch::Prefetch,
-    prune::{Coming, crd_of},
+    prune::Coming,
     rules::{self, Direction, Speaker, Target},
     step::{Step, Surroundings, decide},
 };
@@ -223,18 +224,14 @@ impl Site {
 
 /// The CRDs of providers.
 async fn crds(cluster: &ManagementCluster) -> Result<Crds, ServerError> {
-    let kinds = cluster.kinds().await?;
-    let Some(kind) = kinds.find("apiextensions.k8s.io/v1", "CustomResourceDefinition") else {
-        return Ok(Crds::new());
-    };
-    let found = cluster.list_metadata(kind, None, label::PROVIDER).await?;
+    let found = cluster.list_metadata(&Kind::crd(), None, label::PROVIDER).await?;
     Ok(found.into_iter().filter_map(|it| Some((it.metadata.name.clone()?, it.metadata))).collect())
 }
 
 /// Everything that clusterctl or we installed. Kinds that providers define are left out: their objects are the user's,
 /// and cannot be read while no webhook converts them.
 async fn components(cluster: &ManagementCluster, crds: &Crds) -> Result<Vec<Component>, ServerError> {
-    let is_ours = |kind: &Kind| !crds.contains_key(&crd_of(kind));
+    let is_ours = |kind: &Kind| !crds.contains_key(&crd::name_of(kind));
     let (mut found, uncounted) = futures::try_join!(
         sweep::sweep_kinds(cluster, label::CLUSTERCTL, |it| is_ours(it) && !is_uncounted(it)),
         sweep::sweep_whole(cluster, label::CLUSTERCTL, is_uncounted),
@@ -293,7 +290,7 @@ async fn targets(
             let resolved = chosen.into_iter().map(|(provider, version)| resolve(releases, provider, version));
             return Ok((try_join_all(resolved).await?, Vec::new()));
         }
-        UpgradeGoal::Contract(contract) if !is_spoken(contract) => {
+        UpgradeGoal::Contract(contract) if !is_supported(contract) => {
             return Err(UpgradeError::UnknownContract { contract: contract.clone() });
         }
         UpgradeGoal::Contract(contract) => contract,
@@ -432,10 +429,10 @@ async fn contract_before(
     releases: &Releases<'_>,
     core: &Installed,
 ) -> Result<Option<String>, UpgradeError> {
-    Ok(match speaker(releases, core).await.contract {
-        Some(contract) => Some(contract),
-        None => spoken_by(cluster).await?,
-    })
+    match installed_core_contract(cluster).await? {
+        Some(contract) => Ok(Some(contract)),
+        None => Ok(speaker(releases, core).await.contract),
+    }
 }
 
 fn check_contracts(

@@ -8,7 +8,7 @@ use kube::api::ListParams;
 use serde_json::Value;
 
 use capstan_management::{
-    Kind, ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError, error, sweep::Component,
+    Kind, ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError, crd::is_crd, error, sweep::Component,
 };
 
 /// What becomes of the objects that a release no longer has.
@@ -123,19 +123,9 @@ fn without_scope(key: Key, kind: &Kind) -> Key {
     if kind.is_namespaced { key } else { (key.0, key.1, None, key.3) }
 }
 
-/// The name of a kind's CRD.
-pub(super) fn crd_of(kind: &Kind) -> String {
-    format!("{}.{}", kind.resource.plural, kind.resource.group)
-}
-
-pub(super) fn is_crd(id: &ObjectRef) -> bool {
-    id.kind == "CustomResourceDefinition" && id.group() == "apiextensions.k8s.io"
-}
-
 async fn has_objects(cluster: &ManagementCluster, crd: &str) -> Result<bool, ServerError> {
     let kinds = cluster.kinds().await?;
-    let is_its = |it: &&Kind| crd_of(it) == crd;
-    let Some(kind) = kinds.preferred().find(is_its) else { return Ok(false) };
+    let Some(kind) = kinds.defined_by(crd) else { return Ok(false) };
     match cluster.objects(kind, None).list_metadata(&ListParams::default().limit(1)).await {
         Ok(list) => Ok(!list.items.is_empty()),
         Err(error) if error::is_not_found(&error) => Ok(false),
@@ -150,8 +140,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-    use kube::core::{GroupVersionKind, ObjectMeta};
-    use kube::discovery::ApiResource;
+    use kube::core::ObjectMeta;
     use serde_json::json;
 
     use super::*;
@@ -161,12 +150,7 @@ mod tests {
         let is_namespaced = !matches!(kind, "Namespace" | "ClusterRole" | "CustomResourceDefinition");
         let labels: BTreeMap<_, _> = labels.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
         Component {
-            kind: Kind {
-                resource: ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind)),
-                is_namespaced,
-                is_managed: true,
-                is_preferred: true,
-            },
+            kind: Kind { is_namespaced, ..Kind::namespaced(group, version, kind) },
             id: ObjectRef {
                 api_version: api_version.to_owned(),
                 kind: kind.to_owned(),

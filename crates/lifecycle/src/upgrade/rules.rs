@@ -3,9 +3,9 @@
 use capstan_api::{contract::ContractVersion, provider::ProviderType};
 use capstan_repository::{NotAVersion, Version};
 
-use super::{UpgradeError, UpgradeProblem, contracts::compatible_with};
+use super::{UpgradeError, UpgradeProblem};
 use crate::goal::{ProviderGoal, VersionGoal};
-use capstan_management::inventory::Installed;
+use capstan_management::{contract::compatible_with, inventory::Installed};
 
 /// How many minor versions core and kubeadm can go on at once.
 pub(super) const MOST_MINORS: u64 = 3;

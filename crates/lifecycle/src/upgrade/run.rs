@@ -10,17 +10,17 @@ use std::{
 
 use capstan_api::provider::ProviderType;
 use capstan_management::{
-    ManagementCluster, ObjectRef, adoption,
+    Kinds, ManagementCluster, ObjectRef, adoption,
     apply::{self, ApplyEvent, Wave},
     error,
     inventory::{self, Installed},
+    retry::{Backoff, Wait},
     served,
     sweep::Component,
 };
 use futures::future::{Either, join_all, pending, select, try_join_all};
 use kube::api::DeleteParams;
 use serde_json::Value;
-use tokio::time::{Instant, sleep};
 
 use super::{
     CertManagerStep, CertManagerUpgrade, Migration, ReadyUpgrade, Step, UpgradeError, UpgradePlan, prune,
@@ -30,8 +30,7 @@ use crate::cert_manager::{self, CertManagerEvent};
 
 /// How long an object that has to be recreated may take to go.
 const GONE_LIMIT: Duration = Duration::from_mins(1);
-const FIRST_DELAY: Duration = Duration::from_millis(50);
-const LONGEST_DELAY: Duration = Duration::from_secs(1);
+const GONE_BACKOFF: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(1));
 
 /// The progress of an upgrade.
 #[derive(Debug)]
@@ -272,7 +271,7 @@ impl<'a> Run<'a> {
             self.progress.touch(step);
             (self.report)(UpgradeEvent::Defining(step));
             let report = |event: ApplyEvent<'_>| (self.report)(UpgradeEvent::Applied(event));
-            apply::write(self.cluster, self.cluster.kinds().await?, &crds, &report).await?;
+            apply::write(self.cluster, &*self.cluster.kinds().await?, &crds, &report).await?;
         }
         Ok(())
     }
@@ -282,7 +281,7 @@ impl<'a> Run<'a> {
         self.progress.touch(step);
         (self.report)(UpgradeEvent::Replacing(step));
         let report = |event: ApplyEvent<'_>| (self.report)(UpgradeEvent::Applied(event));
-        let mut kinds = self.cluster.kinds().await?.clone();
+        let mut kinds = Kinds::clone(&*self.cluster.kinds().await?);
         kinds.learn_all(step.to.components.objects());
         let is_crd = |it: &&Value| Wave::of(it) == Wave::Crds;
         let (crds, others): (Vec<_>, Vec<_>) = step.to_write().into_iter().partition(is_crd);
@@ -411,19 +410,18 @@ async fn remove(cluster: &ManagementCluster, object: &ObjectRef) -> Result<(), U
         Err(error) if error::is_not_found(&error) => return Ok(()),
         Err(error) => return Err(cluster.failed(format!("delete {object}"), error).into()),
     }
-    let (start, mut delay) = (Instant::now(), FIRST_DELAY);
+    let mut wait = Wait::new(GONE_BACKOFF, GONE_LIMIT);
     loop {
         let found = api.get_metadata_opt(&object.name).await;
         let found = found.map_err(|error| cluster.failed(format!("look at {object}"), error))?;
         let Some(found) = found else { return Ok(()) };
-        if start.elapsed() > GONE_LIMIT {
+        if wait.is_over() {
             return Err(UpgradeError::StillThere {
                 object: Box::new(object.clone()),
                 seconds: GONE_LIMIT.as_secs(),
                 finalizers: found.metadata.finalizers.unwrap_or_default(),
             });
         }
-        sleep(delay).await;
-        delay = (delay * 2).min(LONGEST_DELAY);
+        wait.pause().await;
     }
 }

@@ -6,16 +6,16 @@ use std::time::Duration;
 use capstan_api::names::FIELD_MANAGER;
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::{
-    Api, ResourceExt,
+    ResourceExt,
     api::{DynamicObject, ListParams, Patch, PatchParams, PostParams},
-    core::{GroupVersionKind, TypeMeta},
-    discovery::ApiResource,
+    core::TypeMeta,
 };
 use serde_json::{Value, json};
 
-use super::{UpgradeError, prune::is_crd};
+use super::UpgradeError;
 use capstan_management::{
     Kind, ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError,
+    crd::{Crd, is_crd},
     dry_run::{self, Detail, Outcome, Trial},
     error,
     retry::{Backoff, retry},
@@ -59,15 +59,9 @@ impl Migration {
             Verdict::Lost { stored } => return Err(stored),
             Verdict::Migrate { stored, dropped } => (stored, dropped),
         };
-        let text = |pointer: &str| live.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        let gvk = GroupVersionKind::gvk(text("/spec/group"), &stored, text("/spec/names/kind"));
-        let kind = Kind {
-            resource: ApiResource::from_gvk_with_plural(&gvk, text("/spec/names/plural")),
-            is_namespaced: text("/spec/scope") == "Namespaced",
-            is_managed: true,
-            is_preferred: false,
-        };
-        Ok(Some(Self { crd: text("/metadata/name").to_owned(), stored, dropped, kind }))
+        let live = Crd::new(live);
+        let kind = live.kind_in(&stored);
+        Ok(Some(Self { crd: live.name().to_owned(), stored, dropped, kind }))
     }
 
     /// Whether it is needed for that CRD.
@@ -137,7 +131,7 @@ impl Migration {
 
     /// Notes in the CRD that only one version is stored.
     async fn trim(&self, cluster: &ManagementCluster) -> Result<(), UpgradeError> {
-        let api: Api<DynamicObject> = Api::all_with(cluster.client().clone(), &crds());
+        let api = cluster.objects(&Kind::crd(), None);
         let failed = |error| {
             cluster.failed(format!("note that {} is stored as {} only", self.crd, self.stored), error)
         };
@@ -185,7 +179,7 @@ pub(super) async fn find(
 
 /// A CRD as it is.
 async fn live_crd(cluster: &ManagementCluster, id: &ObjectRef) -> Result<Option<Value>, ServerError> {
-    let api: Api<DynamicObject> = Api::all_with(cluster.client().clone(), &crds());
+    let api = cluster.objects(&Kind::crd(), None);
     let found = api.get_opt(&id.name).await;
     let found = found.map_err(|error| cluster.failed(format!("look at {id}"), error))?;
     let found = found.map(serde_json::to_value).transpose();
@@ -195,12 +189,10 @@ async fn live_crd(cluster: &ManagementCluster, id: &ObjectRef) -> Result<Option<
 /// What a server can be asked about: a new CRD with the versions that have to go before it can be applied.
 fn to_be_tried(live: &Value, new: &Value) -> Value {
     let mut tried = new.clone();
-    let kept: Vec<Value> = stored_versions(live)
-        .into_iter()
-        .filter(|it| !has_version(new, it))
-        .filter_map(|name| version(live, name))
+    let kept: Vec<Value> = dropped(live, new)
+        .filter_map(|name| Crd::new(live).version(name))
         .map(|version| {
-            let mut version = version.clone();
+            let mut version = version.content().clone();
             version["served"] = json!(false);
             version["storage"] = json!(false);
             version
@@ -212,38 +204,20 @@ fn to_be_tried(live: &Value, new: &Value) -> Value {
     tried
 }
 
-/// The kind of CRDs.
-fn crds() -> ApiResource {
-    let gvk = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
-    ApiResource::from_gvk(&gvk)
-}
-
 fn judge(live: &Value, new: &Value) -> Verdict {
-    let dropped: Vec<String> =
-        stored_versions(live).into_iter().filter(|it| !has_version(new, it)).map(str::to_owned).collect();
-    let stored = versions(live).find(|it| it["storage"] == true).and_then(|it| it["name"].as_str());
-    match stored {
-        Some(stored) if !has_version(new, stored) => Verdict::Lost { stored: stored.to_owned() },
+    let dropped: Vec<String> = dropped(live, new).map(str::to_owned).collect();
+    match Crd::new(live).storage_version() {
+        Some(stored) if Crd::new(new).version(stored).is_none() => {
+            Verdict::Lost { stored: stored.to_owned() }
+        }
         Some(stored) if !dropped.is_empty() => Verdict::Migrate { stored: stored.to_owned(), dropped },
         _ => Verdict::Fine,
     }
 }
 
-fn versions(crd: &Value) -> impl Iterator<Item = &Value> {
-    crd.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten()
-}
-
-fn version<'a>(crd: &'a Value, name: &str) -> Option<&'a Value> {
-    versions(crd).find(|it| it["name"] == name)
-}
-
-fn has_version(crd: &Value, name: &str) -> bool {
-    version(crd, name).is_some()
-}
-
-fn stored_versions(crd: &Value) -> Vec<&str> {
-    let stored = crd.pointer("/status/storedVersions").and_then(Value::as_array);
-    stored.into_iter().flatten().filter_map(Value::as_str).collect()
+/// The versions that objects may be stored in, and that a new CRD does not have.
+fn dropped<'a>(live: &'a Value, new: &Value) -> impl Iterator<Item = &'a str> {
+    Crd::new(live).stored_versions().into_iter().filter(|it| Crd::new(new).version(it).is_none())
 }
 
 /// Sends a request until it succeeds or fails for good. Sending the same again does not resolve a conflict.
@@ -307,12 +281,10 @@ mod tests {
     fn a_server_is_asked_about_a_crd_that_it_could_accept_now() {
         let live = crd(&["v1alpha1", "v1beta1"], &["v1alpha1", "v1beta1"]);
         let tried = to_be_tried(&live, &crd(&["v1beta1", "v1"], &[]));
-        let names: Vec<_> = versions(&tried).map(|it| (it["name"].clone(), it["storage"].clone())).collect();
-        assert_eq!(
-            names,
-            [(json!("v1beta1"), json!(false)), (json!("v1"), json!(true)), (json!("v1alpha1"), json!(false))]
-        );
-        assert_eq!(version(&tried, "v1alpha1").unwrap()["schema"], json!({"of": "v1alpha1"}));
+        let tried = Crd::new(&tried);
+        let names: Vec<_> = tried.versions().map(|it| (it.name(), it.is_stored())).collect();
+        assert_eq!(names, [("v1beta1", false), ("v1", true), ("v1alpha1", false)]);
+        assert_eq!(tried.version("v1alpha1").unwrap().content()["schema"], json!({"of": "v1alpha1"}));
         let same = crd(&["v1beta1"], &[]);
         assert_eq!(to_be_tried(&crd(&["v1beta1"], &["v1beta1"]), &same), same);
     }
