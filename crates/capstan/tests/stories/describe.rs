@@ -229,17 +229,19 @@ async fn count_requests(plane: &Arc<Plane>, client: &Client) {
     let user = User::new();
     let file = user.write("kubeconfig", &gate.kubeconfig());
     let user = Arc::new(user.with("KUBECONFIG", file));
-    // One has 2 Machines, the other 14.
-    for name in ["workers-orphan", "workers-of-two-deployments"] {
+    // One has 2 Machines, the other 14. An explanation also reads the providers, and the CRDs of what makes Machines.
+    for (name, to_explain) in [("workers-orphan", 24), ("workers-of-two-deployments", 26)] {
         let story = Story::begin_as(Arc::clone(plane), client.clone(), name).await;
         create(client, &story.namespace, &named(name)).await;
-        gate.count_from_now(None);
-        let (user, namespace) = (Arc::clone(&user), story.namespace.clone());
-        let run = move || user.run(&["describe", "cluster", CLUSTER, "-n", &namespace]).only_data();
-        tokio::task::spawn_blocking(run).await.unwrap();
-        let passed = gate.passed();
-        assert!(passed.iter().all(|it| !it.is_write()), "{passed:?}");
-        assert_eq!(passed.len(), REQUESTS, "{name}: {passed:#?}");
+        for (command, requests) in [("describe", REQUESTS), ("explain", to_explain)] {
+            gate.count_from_now(None);
+            let (user, namespace) = (Arc::clone(&user), story.namespace.clone());
+            let run = move || user.run(&[command, "cluster", CLUSTER, "-n", &namespace]).only_data();
+            tokio::task::spawn_blocking(run).await.unwrap();
+            let passed = gate.passed();
+            assert!(passed.iter().all(|it| !it.is_write()), "{passed:?}");
+            assert_eq!(passed.len(), requests, "{command} {name}: {passed:#?}");
+        }
     }
 }
 
