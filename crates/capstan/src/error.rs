@@ -1,4 +1,4 @@
-//! What a person is told when a command fails.
+//! What a command prints when it fails.
 
 use std::error::Error;
 

@@ -21,7 +21,7 @@ impl Progress {
         Self { printer, stage: Mutex::default(), awaited: Mutex::default() }
     }
 
-    /// Something else begins. Without a terminal this is all that is told of it.
+    /// Something else begins. Without a terminal this is the only line about it.
     pub(crate) fn begin(&self, stage: &str, told: &str) {
         stage.clone_into(&mut self.stage.lock().unwrap_or_else(PoisonError::into_inner));
         if !self.printer.is_interactive() {
@@ -29,7 +29,7 @@ impl Progress {
         }
     }
 
-    /// So many of all are done, the last of them for somebody.
+    /// So many of all are done; the last one belongs to a part.
     pub(crate) fn advance(&self, done: usize, all: usize, part: &str) {
         if self.printer.is_interactive() {
             let stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);

@@ -139,7 +139,7 @@ pub enum ReleaseError {
     Text {
         /// Where they were read from.
         origin: String,
-        /// Why not.
+        /// What is wrong with it.
         source: Box<TextError>,
     },
     /// Its components cannot be used.
@@ -147,7 +147,7 @@ pub enum ReleaseError {
     Components {
         /// Where they were read from.
         origin: String,
-        /// Why not.
+        /// What is wrong with it.
         source: Box<ComponentsError>,
     },
 }

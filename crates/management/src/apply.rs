@@ -31,7 +31,7 @@ pub enum Wave {
     Settings,
     /// What runs.
     Workloads,
-    /// What the API server asks before it accepts something: last, since nobody answers before the workloads run.
+    /// What the API server asks before it accepts something: last, since webhooks answer only once the workloads run.
     Webhooks,
 }
 
@@ -66,12 +66,12 @@ impl Wave {
     }
 }
 
-/// What is told on the way.
+/// The progress of an apply.
 #[derive(Clone, Debug)]
 pub enum ApplyEvent<'a> {
     /// A wave begins.
     Wave {
-        /// Which.
+        /// The wave.
         wave: Wave,
         /// How many objects are in it.
         count: usize,
@@ -80,14 +80,14 @@ pub enum ApplyEvent<'a> {
     Applied(&'a ObjectRef),
     /// An object could not be written yet, and is tried again.
     Retrying {
-        /// Which.
+        /// The object.
         object: &'a ObjectRef,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
-/// Who is told.
+/// Receives the progress of an apply.
 pub type ApplyReporter<'a> = &'a (dyn Fn(ApplyEvent<'_>) + Sync);
 
 /// Objects could not be applied.
@@ -148,7 +148,7 @@ pub async fn write(
     objects: &[&Value],
     tell: ApplyReporter<'_>,
 ) -> Result<(), ApplyError> {
-    // A kind that nobody knows would be found out about halfway.
+    // An unknown kind must not end a run halfway.
     for object in objects {
         kind_of(kinds, object)?;
     }

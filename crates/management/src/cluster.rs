@@ -63,7 +63,7 @@ impl ManagementCluster {
         Ok(kinds)
     }
 
-    /// Discovers the kinds of the server anew, for this cluster and its clones. Callers that have the old kinds keep
+    /// Discovers the kinds of the server again, for this cluster and its clones. Callers that have the old kinds keep
     /// them.
     pub async fn refresh_kinds(&self) -> Result<Arc<Kinds>, ServerError> {
         let kinds = self.discover().await?;

@@ -66,7 +66,7 @@ pub struct Refusal {
     pub reason: String,
 }
 
-/// How much is told of what a server would store.
+/// How much of what a server would store is returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
     /// All of it.
@@ -107,7 +107,7 @@ pub async fn try_all(
     try_on(&Ground::survey(cluster, objects, &Known::default(), detail).await?, objects).await
 }
 
-/// The same in brief, and sooner, for whoever knows what is there. Of CRDs that would change, what comes of a
+/// The same in brief, and sooner, for callers that know what is there. Of CRDs that would change, what comes of a
 /// trial is without the fields of others.
 pub async fn try_over(
     cluster: &ManagementCluster,
@@ -118,7 +118,7 @@ pub async fn try_over(
 }
 
 async fn try_on(ground: &Ground<'_>, objects: &[Value]) -> Result<Vec<Trial>, ServerError> {
-    // The large ones at the front hold nobody up.
+    // The large ones at the front hold up no others.
     let tried = objects
         .iter()
         .enumerate()
@@ -233,7 +233,7 @@ impl<'a> Ground<'a> {
         let mut whole = object.clone();
         let metadata = whole.get_mut("metadata")?.as_object_mut()?;
         metadata.insert("resourceVersion".to_owned(), live.resource_version.clone()?.into());
-        // Nobody wants to know whose field is whose.
+        // Ownership of fields does not matter here.
         metadata.insert("managedFields".to_owned(), json!([{}]));
         let params = PostParams { dry_run: true, field_manager: Some(FIELD_MANAGER.to_owned()) };
         let url = self.cluster.objects(kind, None).resource_url().to_owned();
@@ -243,7 +243,7 @@ impl<'a> Ground<'a> {
         (live.generation? != generation || marks_anew(object, live)).then_some(stored)
     }
 
-    /// Whether nobody serves what a CRD defines. CRDs are the largest objects that there are, and it
+    /// Whether the server does not serve what a CRD defines. CRDs are the largest objects that there are, and it
     /// takes a server half the time to create one as to apply it.
     fn is_new_crd(&self, object: &Value) -> bool {
         Crd::of(object).is_some_and(|it| self.kinds.any_version(it.group(), it.kind()).is_none())
@@ -316,7 +316,7 @@ fn marks_anew(object: &Value, live: &ObjectMeta) -> bool {
     differ("labels", &live.labels) || differ("annotations", &live.annotations)
 }
 
-/// Has fields refused that nobody knows: so they are when an object is applied, but elsewhere they are forgiven.
+/// Has unknown fields refused: an apply refuses them, other requests do not by default.
 fn strictly(mut request: http::Request<Vec<u8>>) -> http::Request<Vec<u8>> {
     if let Ok(uri) = format!("{}&fieldValidation=Strict", request.uri()).parse() {
         *request.uri_mut() = uri;

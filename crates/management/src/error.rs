@@ -45,7 +45,7 @@ pub fn is_not_found(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
-/// Whether somebody else was faster.
+/// Whether the object was changed meanwhile.
 pub fn is_conflict(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 409)
 }
@@ -56,12 +56,12 @@ pub fn is_about_uid(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 409 && is_told(&status.message))
 }
 
-/// Whether the server asks to be asked again. It does so as well where nobody converts objects, which does not pass.
+/// Whether the server asks to be asked again. It does so as well where no webhook converts objects, which is not transient.
 pub fn is_busy(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 429) && !is_about_conversion(error)
 }
 
-/// Whether nobody converts objects between the versions of their kind.
+/// Whether no webhook converts objects between the versions of their kind.
 pub fn is_about_conversion(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.message.contains("conversion webhook"))
 }

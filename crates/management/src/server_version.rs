@@ -37,7 +37,7 @@ impl ServerVersion {
         Self { numbers: number(major).zip(number(minor)).or_else(numbers), name: name.to_owned() }
     }
 
-    /// Whether it is too old to be a management cluster; one that cannot be told is not.
+    /// Whether it is too old to be a management cluster; an unknown version is not.
     pub fn is_too_old(&self) -> bool {
         self.numbers.is_some_and(|it| it < MINIMUM)
     }

@@ -22,8 +22,8 @@ pub(crate) struct UpgradeArgs {
 pub(crate) enum Upgrade {
     /// Show which newer versions of the installed providers go together
     ///
-    /// All repositories are asked at the same time. A release that is no use, or a repository that cannot be reached,
-    /// is told as a warning and keeps nobody else from being upgraded. Nothing is changed.
+    /// All repositories are asked at the same time. A release that cannot be used, or a repository that cannot be
+    /// reached, is a warning and does not block other providers. Nothing is changed.
     #[command(after_help = PLAN_EXAMPLES)]
     Plan(PlanArgs),
 

@@ -325,7 +325,7 @@ async fn bad_servers(guarded: &Guarded) {
     // Nobody listens there any more.
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let file = user.write("gone.yaml", &kubeconfig(&format!("http://{gone}"), json!({})));
-    let unreachable = ["cannot ask for the version of Kubernetes", "kubectl get --raw /readyz"];
+    let unreachable = ["cannot list the providers that are installed", "kubectl get --raw /readyz"];
     guarded.run_in_vain(&["init", "--kubeconfig", file.to_str().unwrap()]).await.fails(&unreachable);
 
     let old = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -364,12 +364,18 @@ async fn answer_version(listener: TcpListener, version: &str) {
     let body = json!({"major": major, "minor": minor, "gitVersion": version, "buildDate": "", "compiler": "",
                       "gitCommit": "", "gitTreeState": "", "goVersion": "", "platform": ""})
     .to_string();
+    let missing = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 404,
+                         "reason": "NotFound", "message": "not found"})
+    .to_string();
     loop {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut request = [0; 4096];
-        let _ = stream.read(&mut request).await.unwrap();
+        let length = stream.read(&mut request).await.unwrap();
+        let is_version = String::from_utf8_lossy(&request[..length]).starts_with("GET /version ");
+        // Nothing is installed there.
+        let (status, body) = if is_version { ("200 OK", &body) } else { ("404 Not Found", &missing) };
         let answer = format!(
-            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
             body.len()
         );
         stream.write_all(answer.as_bytes()).await.unwrap();

@@ -42,7 +42,7 @@ pub enum CertManagerEvent<'a> {
     Apply(apply::ApplyEvent<'a>),
     /// It does not answer yet.
     Waiting {
-        /// Why not.
+        /// The reason.
         reason: &'a str,
     },
 }
@@ -60,7 +60,7 @@ pub enum Presence {
         /// Which version; none where it is older than the annotation that says it.
         version: Option<String>,
     },
-    /// Somebody else installed it.
+    /// Neither clusterctl nor Capstan installed it.
     External,
 }
 
@@ -82,9 +82,9 @@ pub enum Action {
     Await(Found),
     /// It is to be installed.
     Install {
-        /// What.
+        /// The version to install.
         manifest: Manifest,
-        /// Whether a part of it is there: somebody was interrupted.
+        /// Whether an interrupted run left a part of it.
         is_begun: bool,
     },
 }

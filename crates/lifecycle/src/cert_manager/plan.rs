@@ -22,7 +22,7 @@ const UNMARKED: &str = "v0.11.0";
 pub enum CertManagerState {
     /// It is not there.
     Absent,
-    /// Somebody else installed it, and looks after it.
+    /// Neither clusterctl nor Capstan installed it.
     External,
     /// It is as it should be, or newer.
     UpToDate {
@@ -83,7 +83,7 @@ pub(super) fn selector() -> String {
     format!("{}={CERT_MANAGER}", label::CLUSTERCTL_CORE)
 }
 
-/// Nothing of cert-manager's manifest is of a kind that somebody defined, and there may be hundreds of those.
+/// Nothing of cert-manager's manifest is of a kind that a CRD defines, and there may be hundreds of those.
 fn is_part_of_kubernetes(kind: &Kind) -> bool {
     let group = &kind.resource.group;
     !group.contains('.') || (group.ends_with(".k8s.io") && !group.ends_with(".x-k8s.io"))

@@ -20,7 +20,7 @@ const BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::from
 
 /// Asks it to accept an Issuer and a Certificate: they pass through its webhooks, but are not kept.
 pub(super) async fn probe(cluster: &ManagementCluster) -> Result<(), ServerError> {
-    // Servers keep whoever creates an object of a kind that is new waiting for two seconds, but nobody who applies one.
+    // Servers delay a create of an object of a new kind for two seconds, but not an apply.
     let params = PatchParams { dry_run: true, ..apply::params() };
     for (kind, object) in probes() {
         let api = cluster.objects(&kind, Some(NAMESPACE));
@@ -32,7 +32,7 @@ pub(super) async fn probe(cluster: &ManagementCluster) -> Result<(), ServerError
     Ok(())
 }
 
-/// Waits until it answers; `tell` is told why it does not yet.
+/// Waits until it answers; `tell` receives why it does not yet.
 pub(super) async fn wait(
     cluster: &ManagementCluster,
     limit: Duration,

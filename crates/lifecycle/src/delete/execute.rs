@@ -26,7 +26,7 @@ const GONE_BACKOFF: Backoff = Backoff::new(Duration::from_millis(20), Duration::
 pub enum DeleteEvent<'a> {
     /// A stage begins.
     Stage {
-        /// Which.
+        /// The stage in which it is deleted.
         stage: Stage,
         /// How many objects go in it.
         count: usize,
@@ -35,9 +35,9 @@ pub enum DeleteEvent<'a> {
     Deleted(&'a ObjectRef),
     /// An object could not be deleted yet, and is tried again.
     Retrying {
-        /// Which.
+        /// The object.
         object: &'a ObjectRef,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }

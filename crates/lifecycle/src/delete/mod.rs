@@ -200,7 +200,7 @@ pub enum DeleteError {
     OtherVersion {
         /// Its label.
         label: String,
-        /// The version that somebody named.
+        /// The version that was named.
         asked: String,
         /// The version that is there.
         installed: String,
@@ -210,7 +210,7 @@ pub enum DeleteError {
     SeveralInstances {
         /// Its label.
         label: String,
-        /// Where.
+        /// The namespaces of its instances.
         namespaces: Vec<String>,
     },
     /// Objects of the providers' kinds were created while the rest of the providers was being deleted.
@@ -226,7 +226,7 @@ pub enum DeleteError {
     /// A CRD is still there after it was deleted.
     #[error("{object} was deleted, but is still there after {seconds} s: {reason}")]
     NotGone {
-        /// Which.
+        /// The object.
         object: Box<ObjectRef>,
         /// How long it was waited for.
         seconds: u64,

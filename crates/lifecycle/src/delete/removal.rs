@@ -16,15 +16,15 @@ use capstan_management::{
     sweep::Component,
 };
 
-/// Namespaces that belong to nobody.
+/// Namespaces that every cluster has.
 const COMMON_NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
 /// When something goes: whatever a stage leaves behind when a run is cut off, the API server stays usable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stage {
-    /// What the API server asks: nobody answers once the workloads are gone.
+    /// Webhooks: they do not answer once the workloads are gone.
     Webhooks,
-    /// Objects of the provider's own kinds, while somebody is there to see them off.
+    /// Objects of the provider's own kinds, while their controllers run.
     Resources,
     /// What runs.
     Workloads,
@@ -67,9 +67,9 @@ impl Stage {
 /// Something that goes.
 #[derive(Clone, Debug)]
 pub struct Removal {
-    /// What.
+    /// The object.
     pub component: Component,
-    /// When.
+    /// The stage in which it is deleted.
     pub stage: Stage,
     /// Whether its namespace takes it along.
     pub goes_with_namespace: bool,
@@ -78,9 +78,9 @@ pub struct Removal {
 /// Something that stays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// What.
+    /// The object.
     pub object: ObjectRef,
-    /// Why.
+    /// The reason.
     pub why: WhyKept,
 }
 

@@ -1,4 +1,4 @@
-//! What was installed for providers and what they look after, even where nobody converts objects between versions.
+//! What was installed for providers and what they look after, even where no webhook converts objects between versions.
 
 use capstan_api::names::label;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -99,7 +99,7 @@ async fn defined_kinds<'a>(
 
 /// The objects of a kind that a selector matches, or why they cannot be read.
 ///
-/// Nobody converts objects once a provider's workloads are gone; most likely one of the versions is the stored one.
+/// No webhook converts objects once a provider's workloads are gone; most likely one of the versions is the stored one.
 pub(crate) async fn look(
     cluster: &ManagementCluster,
     kinds: &Kinds,

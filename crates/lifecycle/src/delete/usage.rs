@@ -12,7 +12,7 @@ use capstan_management::{Kind, Kinds, ManagementCluster, REQUESTS_AT_ONCE, Serve
 /// How many objects of a kind are named.
 const NAMED: usize = 10;
 
-/// Objects of one kind that somebody would miss the provider for.
+/// Objects of one kind that still need the provider.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Usage {
     /// The kind.
@@ -23,7 +23,7 @@ pub struct Usage {
     pub count: usize,
     /// The first of them, as `namespace/name`.
     pub first: Vec<String>,
-    /// Why nobody knows how many: there is at least one.
+    /// Why the number is unknown: there is at least one.
     pub unreadable: Option<String>,
     /// Whether the kind goes with the provider; others are in a namespace that does.
     pub is_of_own_kind: bool,

@@ -74,7 +74,7 @@ fn hide(object: &mut Value, field: &str, other: &Map<String, Value>, changed: &s
     }
 }
 
-/// Whether the values of an object are nobody's business.
+/// Whether the values of an object must not be shown.
 pub(crate) fn is_secret(object: &Value) -> bool {
     object.get("kind").is_some_and(|it| it == "Secret")
         && object.get("apiVersion").is_some_and(|it| it == "v1")

@@ -79,7 +79,7 @@ impl ProviderPreview {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectPreview {
-    /// Which.
+    /// The object.
     #[serde(flatten)]
     pub object: ObjectRef,
     /// What is done to it.

@@ -132,7 +132,7 @@ impl fmt::Display for Path {
     }
 }
 
-/// A field of an object that somebody else wrote than who installs providers.
+/// A field of an object that another manager than an installer of providers wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Foreign {
     pub(crate) manager: String,

@@ -21,7 +21,7 @@ pub enum InstallProblem {
     Release {
         /// The provider's label.
         provider: String,
-        /// Why not.
+        /// What is wrong with it.
         error: Box<ReleaseError>,
     },
     /// The inventory has a form that we do not know.
@@ -77,12 +77,12 @@ pub enum InstallProblem {
         /// Their labels.
         cores: Vec<String>,
     },
-    /// Nobody can tell which contract the core provider speaks that is installed.
+    /// The contract of the installed core provider is unknown.
     #[error("cannot tell which contract core provider {core} speaks: {reason}")]
     UnknownContract {
         /// Its label and version.
         core: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
     /// A provider speaks a contract that core does not.
@@ -97,7 +97,7 @@ pub enum InstallProblem {
         /// Its contract.
         core_contract: String,
     },
-    /// A CRD has a name under which nobody would find it.
+    /// A CRD has a name under which core does not find it.
     #[error("{provider}: CRD {name} of kind {kind} must be called {expected} for core to find it")]
     CrdName {
         /// The provider's label.
@@ -109,7 +109,7 @@ pub enum InstallProblem {
         /// The name that it should have.
         expected: String,
     },
-    /// A CRD is there that somebody else put there.
+    /// A CRD on the server belongs to another provider or to none.
     #[error("{provider}: CRD {name} is on the server already, and belongs to {}", owner.as_deref().unwrap_or("no provider"))]
     ForeignCrd {
         /// The provider's label.
@@ -149,7 +149,7 @@ pub enum InstallProblem {
         /// What, and why not.
         refusal: Refusal,
     },
-    /// Nobody defines the kind of an object.
+    /// Neither the server nor the plan defines the kind of an object.
     #[error("{provider}: the server knows no kind {} in {}, as {object} needs", object.kind, object.api_version)]
     UnknownKind {
         /// The provider's label.

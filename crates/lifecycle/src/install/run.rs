@@ -26,7 +26,7 @@ use capstan_management::{
 pub enum InstallEvent<'a> {
     /// Objects are written that wait for each other no more.
     Wave {
-        /// Which.
+        /// The wave.
         wave: Wave,
         /// How many of them.
         count: usize,
@@ -35,7 +35,7 @@ pub enum InstallEvent<'a> {
     Applied {
         /// The label of its provider, or `cert-manager`.
         part: &'a str,
-        /// Which.
+        /// The object.
         object: &'a ObjectRef,
         /// How many are there of all.
         done: usize,
@@ -44,14 +44,14 @@ pub enum InstallEvent<'a> {
     },
     /// An object could not be written yet, and is tried again.
     Retrying {
-        /// Which.
+        /// The object.
         object: &'a ObjectRef,
-        /// Why.
+        /// The reason.
         reason: &'a str,
     },
     /// cert-manager does not answer yet.
     CertManagerWaiting {
-        /// Why not.
+        /// The reason.
         reason: &'a str,
     },
     /// cert-manager answers.
@@ -127,7 +127,7 @@ async fn carry_out(
             write(&cert_manager).await?;
             await_cert_manager(cluster, plan, report).await
         },
-        // Kinds take a server the longest, and harm nobody while cert-manager comes up.
+        // CRDs take a server the longest, and do no harm while cert-manager comes up.
         async { Ok(write(&crds).await?) },
     )?;
     served::wait(cluster, [first, inventory].concat()).await?;

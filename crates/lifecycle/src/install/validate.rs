@@ -42,7 +42,7 @@ pub(super) fn check_instances(queue: &[Prepared], inventory: &Inventory) -> Vec<
     let added = queue.iter().map(Prepared::entry);
     let mut cores: Vec<String> =
         inventory.providers.iter().cloned().chain(added).filter(is_core).map(|it| it.label()).collect();
-    // The same one in two versions is told already.
+    // The same one in two versions is a problem of its own.
     cores.dedup();
     if cores.len() > 1 {
         problems.push(InstallProblem::Cores { cores });
@@ -72,7 +72,7 @@ pub(super) fn check_contracts(queue: &[Prepared], core: &Core) -> Vec<InstallPro
     refused.map(problem).collect()
 }
 
-/// CRDs have names that core finds them by, belong to nobody else, and define what nobody else does.
+/// CRDs have names that core finds them by, belong to no other provider, and define kinds that no other CRD defines.
 pub(super) fn check_crds(queue: &[Prepared], on_server: &Crds, known: &Kinds) -> Vec<InstallProblem> {
     let mut problems = Vec::new();
     let mut seen: BTreeMap<&str, String> = BTreeMap::new();
@@ -130,7 +130,7 @@ fn taken(crd: &Value, name: &str, provider: &str, known: &Kinds) -> Option<Insta
     })
 }
 
-/// Somebody defines the kind of every object.
+/// Every object has a kind that the server or a CRD of the plan defines.
 pub(super) fn check_kinds(queue: &[Prepared], kinds: &Kinds) -> Vec<InstallProblem> {
     let objects = queue.iter().flat_map(|it| it.components.objects().iter().map(move |object| (it, object)));
     let unknown = objects.filter(|(_, object)| kinds.of(object).is_none());

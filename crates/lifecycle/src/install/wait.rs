@@ -65,7 +65,7 @@ fn count(late: usize) -> String {
 }
 
 /// Waits for the kinds of a plan's providers, and for those of their Deployments that have a manager, all at once.
-/// `tell` is told which are late.
+/// `tell` receives those that are not available yet.
 pub async fn wait(
     cluster: &ManagementCluster,
     plan: &InstallPlan,

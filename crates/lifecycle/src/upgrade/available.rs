@@ -31,7 +31,7 @@ impl AvailableVersions {
     }
 }
 
-/// A provider, and what there is to upgrade it to or why that cannot be told.
+/// A provider, and what there is to upgrade it to or why that is unknown.
 #[derive(Debug)]
 pub struct Candidate {
     /// The provider as it is installed.
@@ -49,7 +49,7 @@ pub(super) async fn look(releases: &Releases<'_>, providers: &[Installed]) -> Ve
     join_all(each).await
 }
 
-/// The contract that the installed version of a provider speaks, if it can be told without its other releases.
+/// The contract that the installed version of a provider speaks, if its own metadata name it.
 pub(super) async fn contract_of(
     releases: &Releases<'_>,
     provider: &Installed,

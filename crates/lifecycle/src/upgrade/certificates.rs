@@ -69,7 +69,7 @@ pub enum CertManagerPlan {
     Upgrade(CertManagerStep),
 }
 
-/// What the configuration wants, and how long it may take until it works; nothing where somebody else looks after it.
+/// What the configuration wants, and how long it may take until it works; none where cert-manager is left alone.
 pub(super) type Fetched = Result<Option<(Manifest, Duration)>, ReleaseError>;
 
 /// Fetches the version that is wanted; none where cert-manager is left alone.
@@ -80,8 +80,8 @@ pub(super) async fn fetch(policy: &CertManagerPolicy) -> Fetched {
     }
 }
 
-/// Compares cert-manager with what the configuration wants. Where its manifest cannot be had, that is told and stops
-/// nobody. Whoever knows what is installed, and which of cert-manager's images are in use, saves a search for it.
+/// Compares cert-manager with what the configuration wants. A manifest that cannot be had
+/// is a warning. A caller that knows what is installed, and which of cert-manager's images are in use, saves a search.
 pub(super) async fn plan(
     cluster: &ManagementCluster,
     fetched: Fetched,

@@ -25,7 +25,7 @@ pub enum UpgradeError {
     Release {
         /// The provider's label.
         label: String,
-        /// Why not.
+        /// What is wrong with it.
         source: Box<ReleaseError>,
     },
     /// Nothing is installed.
@@ -42,7 +42,7 @@ pub enum UpgradeError {
     SeveralInstances {
         /// The provider's label.
         label: String,
-        /// Where.
+        /// The namespaces of its instances.
         namespaces: Vec<String>,
     },
     /// A contract that we do not speak.
@@ -86,7 +86,7 @@ pub enum UpgradeError {
         stored: String,
         /// The versions that the new release drops.
         dropped: Vec<String>,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
     /// Controllers do not stop.
@@ -105,13 +105,13 @@ pub enum UpgradeError {
     /// An object that had to be recreated was deleted, and could not be created.
     #[error("{object} had to be recreated, and is gone")]
     Gone {
-        /// Which.
+        /// The object.
         object: Box<ObjectRef>,
     },
     /// An object that has to be recreated does not go away.
     #[error("{object} has to be recreated, but is still there after {seconds} s{}", held(finalizers))]
     StillThere {
-        /// Which.
+        /// The object.
         object: Box<ObjectRef>,
         /// For how long it was waited.
         seconds: u64,
@@ -181,7 +181,7 @@ pub enum UpgradeProblem {
         label: String,
         /// What is installed.
         version: String,
-        /// Its contract, if it can be told.
+        /// Its contract, if it is known.
         contract: Option<String>,
         /// Core's contract afterwards.
         core: String,

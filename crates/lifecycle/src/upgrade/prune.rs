@@ -68,7 +68,7 @@ pub(super) async fn find(
     Ok(leftovers)
 }
 
-/// Deletes them; what is gone already is no matter. CRDs are left of which somebody has made objects meanwhile.
+/// Deletes them; what is gone already is no matter. CRDs stay of which objects were created meanwhile.
 pub(super) async fn delete(
     cluster: &ManagementCluster,
     gone: &[Component],
@@ -129,7 +129,7 @@ async fn has_objects(cluster: &ManagementCluster, crd: &str) -> Result<bool, Ser
     match cluster.objects(kind, None).list_metadata(&ListParams::default().limit(1)).await {
         Ok(list) => Ok(!list.items.is_empty()),
         Err(error) if error::is_not_found(&error) => Ok(false),
-        // Nobody converts what is there; but there is something.
+        // No webhook converts the objects; but there are some.
         Err(kube::Error::Api(status)) if status.code == 500 => Ok(true),
         Err(error) => Err(cluster.failed(format!("look for objects of {crd}"), error)),
     }

@@ -39,7 +39,7 @@ pub enum UpgradeEvent<'a> {
     CertManager(&'a CertManagerStep),
     /// It does not answer yet.
     CertManagerWaiting {
-        /// Why not.
+        /// The reason.
         reason: &'a str,
     },
     /// It has its new version, and works.
@@ -67,7 +67,7 @@ pub enum UpgradeEvent<'a> {
     Kept {
         /// Of which provider.
         step: &'a Step,
-        /// Which.
+        /// The CRD.
         crd: &'a ObjectRef,
     },
     /// It has its new version.

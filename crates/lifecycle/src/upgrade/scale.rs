@@ -199,7 +199,7 @@ async fn change(
 
 fn to_stop(deployment: &DynamicObject) -> Change {
     match replicas(deployment) {
-        // Stopped already: by a run before this one, or by somebody who wants it so.
+        // Stopped already: by a run before this one, or by a user.
         0 => Change::None,
         count => Change::Stop(count),
     }
@@ -235,7 +235,7 @@ fn replicas(deployment: &DynamicObject) -> i64 {
     deployment.data.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(1)
 }
 
-/// How many Pods there are still. Where nobody ever looked at the Deployment, there are none.
+/// How many Pods there are still. A Deployment without a status has none.
 fn running(deployment: &DynamicObject) -> i64 {
     let status = |field: &str| deployment.data.pointer(&format!("/status/{field}")).and_then(Value::as_i64);
     let has_seen = status("observedGeneration").is_none_or(|it| Some(it) >= deployment.metadata.generation);

@@ -1,4 +1,4 @@
-//! Objects are written anew in the version that they are stored in, before a CRD drops one that some of them
+//! Objects are stored again in the storage version, before a CRD drops one that some of them
 //! may still be stored in. It is done while the old controllers run, which convert them.
 
 use std::time::Duration;
@@ -27,7 +27,7 @@ const PAGE: u32 = 500;
 const RETRY_LIMIT: Duration = Duration::from_secs(10);
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(2));
 
-/// A kind whose objects have to be written anew.
+/// A kind whose objects have to be stored again.
 #[derive(Clone, Debug)]
 pub struct Migration {
     /// The name of its CRD.
@@ -44,9 +44,9 @@ pub struct Migration {
 enum Verdict {
     /// Nothing.
     Fine,
-    /// They have to be written anew first.
+    /// They have to be stored again first.
     Migrate { stored: String, dropped: Vec<String> },
-    /// Nobody could read them afterwards.
+    /// No served version could read them afterwards.
     Lost { stored: String },
 }
 
@@ -69,7 +69,7 @@ impl Migration {
         is_crd(id) && self.crd == id.name
     }
 
-    /// Writes all objects anew, and notes that the other versions are not stored any more. Gives back how many there
+    /// Stores all objects again, and notes that the other versions are not stored any more. Gives back how many there
     /// are.
     pub(super) async fn carry_out(&self, cluster: &ManagementCluster) -> Result<usize, UpgradeError> {
         let count = self.rewrite(cluster).await.map_err(|error| UpgradeError::NotMigrated {
@@ -120,7 +120,7 @@ impl Migration {
         let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
         match with_retries(|| api.replace(&name, &params, &object)).await {
             Ok(_) => Ok(()),
-            // It is gone, or somebody wrote it in the meantime, and so in the version that counts.
+            // It is gone, or it was written in the meantime, and so in the version that counts.
             Err(error) if error::is_not_found(&error) || error::is_conflict(&error) => Ok(()),
             Err(error) => {
                 let name = namespace.map_or_else(|| name.clone(), |it| format!("{it}/{name}"));
