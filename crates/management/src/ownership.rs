@@ -86,7 +86,7 @@ impl FromIterator<OwnershipNode> for OwnershipGraph {
                 }
             }
         }
-        Self { by_name, owners, dependents, controllers, nodes }
+        Self { nodes, by_name, owners, dependents, controllers }
     }
 }
 

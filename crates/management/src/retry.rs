@@ -157,6 +157,7 @@ mod tests {
 
     /// Controllers spawn what waits and retries.
     #[expect(dead_code, reason = "that it compiles is the test")]
+    #[expect(clippy::manual_async_fn, reason = "an async fn does not state that its future is Send")]
     fn futures_are_send(names: &[String]) -> impl Future<Output = Result<(), ()>> + Send {
         async move {
             Wait::new(BACKOFF, Duration::MAX).pause().await;

@@ -22,7 +22,7 @@ use futures::future::BoxFuture;
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
 use kube::{
     Api, Client, ResourceExt,
-    api::{Patch, PatchParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams},
     core::{Expression, Selector},
 };
 use serde_json::{Value, json};
@@ -65,7 +65,7 @@ impl Catalog for ConfigMapCatalog {
     }
 }
 
-fn select_zone(objects: &mut Vec<Value>, zone: &str) -> Result<(), String> {
+fn select_zone(objects: &mut [Value], zone: &str) -> Result<(), String> {
     if zone.is_empty() {
         return Err("the zone is empty".to_owned());
     }
@@ -204,7 +204,7 @@ async fn a_catalog_of_values_installs_reapplies_alters_and_upgrades() {
     ready.run(&|_| {}).await.unwrap();
     assert_eq!(operator.version().await, ("v1.1.0".to_owned(), None));
 
-    a_run_that_is_cut_off_starts_the_controllers_again(&operator, &acme).await;
+    Box::pin(a_run_that_is_cut_off_starts_the_controllers_again(&operator, &acme)).await;
     what_cannot_be_rendered_is_a_problem(&mut operator).await;
 }
 
@@ -279,9 +279,9 @@ async fn what_cannot_be_rendered_is_a_problem(operator: &mut Operator) {
     assert!(problems.to_string().contains("the zone is empty"), "{problems}");
 
     let namespaces: Api<ConfigMap> = Api::namespaced(operator.estate.client.clone(), NAMESPACE);
-    let maps = namespaces.list(&Default::default()).await.unwrap();
+    let maps = namespaces.list(&ListParams::default()).await.unwrap();
     for map in maps.items.iter().filter(|it| it.labels().get(PROVIDER_LABEL).is_some_and(|it| it == ACME)) {
-        namespaces.delete(&map.name_any(), &Default::default()).await.unwrap();
+        namespaces.delete(&map.name_any(), &DeleteParams::default()).await.unwrap();
     }
     let plan = operator.plan_install(exact("v1.0.0")).await;
     let problems = plan.check(&operator.estate.cluster(), InstallPolicy::default()).unwrap_err();

@@ -84,13 +84,13 @@ impl<'a> Inspector<'a> {
                 self.tell_of_missing_kind(owner, field, reference);
                 return None;
             }
-            Some(crd) => match crd.picked().filter(|_| crd.is_namespaced) {
-                Some(picked) => Some(picked.contract),
-                None => {
+            Some(crd) => {
+                let Some(picked) = crd.picked().filter(|_| crd.is_namespaced) else {
                     self.tell_once(self.broken_contract(owner, field, reference, crd));
                     return None;
-                }
-            },
+                };
+                Some(picked.contract)
+            }
         };
         let Some(object) = self.index.object(reference) else {
             self.tell_of_missing_object(owner, field, reference);

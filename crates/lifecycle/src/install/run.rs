@@ -231,7 +231,7 @@ impl Count {
                 report(InstallEvent::Applied { part, object, done, all: self.all });
             }
             apply::ApplyEvent::Retrying { object, reason } => {
-                report(InstallEvent::Retrying { object, reason: &reason })
+                report(InstallEvent::Retrying { object, reason: &reason });
             }
         }
     }

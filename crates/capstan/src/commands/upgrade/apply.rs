@@ -151,11 +151,11 @@ fn report_progress(event: &UpgradeEvent<'_>, printer: Printer, progress: &Progre
             printer.done(&format!("{count} objects of {} are stored as {}", migration.crd, migration.stored));
         }
         UpgradeEvent::Stopping(step) => {
-            printer.step(&format!("{}: stopping {}", step.label(), step.from.version))
+            printer.step(&format!("{}: stopping {}", step.label(), step.from.version));
         }
         UpgradeEvent::Defining(step) => printer.step(&format!("{}: replacing its CRDs", step.label())),
         UpgradeEvent::Replacing(step) => {
-            printer.step(&format!("{}: installing {}", step.label(), step.to.version))
+            printer.step(&format!("{}: installing {}", step.label(), step.to.version));
         }
         UpgradeEvent::Applied(ApplyEvent::Retrying { reason, .. }) => {
             printer.warn(&format!("{reason}; retrying"));
