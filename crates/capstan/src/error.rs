@@ -6,6 +6,8 @@ use capstan_inspect::clusters::ClusterError;
 use capstan_management::{ServerError, apply::ApplyError};
 use capstan_repository::{ConfigError, FetchError, InvalidProviderArgument, MetadataError, RepositoryError};
 
+use crate::hints::Hint;
+
 /// What was being done, why it failed, and what to do.
 #[derive(Debug)]
 pub(crate) struct CommandError {

@@ -5,6 +5,7 @@ mod commands;
 mod complete;
 mod difference;
 mod error;
+mod hints;
 mod logging;
 mod management;
 mod output;
