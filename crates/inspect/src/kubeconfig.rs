@@ -54,26 +54,6 @@ pub enum KubeconfigError {
     },
 }
 
-impl KubeconfigError {
-    /// What to do about it, by a program of that name.
-    pub fn hint(&self, program: &str) -> Option<String> {
-        match self {
-            Self::Cluster(error) => error.hint(),
-            Self::Server(error) if error.status().is_some_and(|it| it.code == 403) && !error.is_web_page() => Some(
-                "a kubeconfig is a credential, and reading Secrets is granted apart: ask for verb get on that Secret"
-                    .to_owned(),
-            ),
-            Self::Server(_) => None,
-            Self::NotYet { namespace, name, .. } => {
-                Some(format!("what it waits for: {program} explain cluster {name} -n {namespace}"))
-            }
-            Self::NoKey { namespace, secret, .. } | Self::NotText { namespace, secret } => Some(format!(
-                "it was not made by a control plane provider; look at it: kubectl get secret {secret} -n {namespace} -o yaml"
-            )),
-        }
-    }
-}
-
 /// The kubeconfig of a Cluster.
 pub async fn read(
     cluster: &ManagementCluster,

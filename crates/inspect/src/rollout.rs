@@ -11,7 +11,7 @@ use capstan_management::{Kind, ManagementCluster, ServerError};
 
 /// What is done to a rollout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum RolloutAction {
     /// All machines are replaced, from now on.
     Restart,
     /// Nothing is rolled out until it is resumed.
@@ -20,7 +20,7 @@ pub enum Action {
     Resume,
 }
 
-impl Action {
+impl RolloutAction {
     /// What is done, as in "cannot pause".
     pub const fn verb(self) -> &'static str {
         match self {
@@ -42,14 +42,14 @@ impl Action {
 
 /// The kinds whose machines are rolled out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum RolloutTarget {
     /// Workers.
     MachineDeployment,
     /// A control plane of the kubeadm provider.
     KubeadmControlPlane,
 }
 
-impl Target {
+impl RolloutTarget {
     const ALL: [Self; 2] = [Self::MachineDeployment, Self::KubeadmControlPlane];
 
     /// The kind.
@@ -89,14 +89,14 @@ impl Target {
 
 /// What to roll out, as it is written on the command line: `machinedeployment/my-workers`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Resource {
+pub struct RolloutResource {
     /// The kind.
-    pub target: Target,
+    pub target: RolloutTarget,
     /// The name.
     pub name: String,
 }
 
-impl fmt::Display for Resource {
+impl fmt::Display for RolloutResource {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}/{}", self.target.kind().to_lowercase(), self.name)
     }
@@ -105,18 +105,18 @@ impl fmt::Display for Resource {
 /// A text names nothing that can be rolled out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not KIND/NAME with kind machinedeployment or kubeadmcontrolplane")]
-pub struct InvalidResource {
+pub struct InvalidRolloutResource {
     /// The text.
     pub text: String,
 }
 
-impl FromStr for Resource {
-    type Err = InvalidResource;
+impl FromStr for RolloutResource {
+    type Err = InvalidRolloutResource;
 
-    fn from_str(text: &str) -> Result<Self, InvalidResource> {
-        let invalid = || InvalidResource { text: text.to_owned() };
+    fn from_str(text: &str) -> Result<Self, InvalidRolloutResource> {
+        let invalid = || InvalidRolloutResource { text: text.to_owned() };
         let (kind, name) = text.split_once('/').ok_or_else(invalid)?;
-        let target = Target::ALL.into_iter().find(|it| it.kind().eq_ignore_ascii_case(kind));
+        let target = RolloutTarget::ALL.into_iter().find(|it| it.kind().eq_ignore_ascii_case(kind));
         match target {
             Some(target) if !name.is_empty() && !name.contains('/') => {
                 Ok(Self { target, name: name.to_owned() })
@@ -128,7 +128,7 @@ impl FromStr for Resource {
 
 /// Why nothing is done.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum RolloutRefusal {
     /// It is paused, so that a restart would do nothing.
     #[error("it is paused")]
     Paused,
@@ -157,19 +157,24 @@ pub enum Refusal {
 }
 
 /// The merge patch that does it.
-pub fn plan(action: Action, target: Target, object: &Value, now: Timestamp) -> Result<Value, Refusal> {
+pub fn plan(
+    action: RolloutAction,
+    target: RolloutTarget,
+    object: &Value,
+    now: Timestamp,
+) -> Result<Value, RolloutRefusal> {
     let is_paused = target.is_paused(object);
     match action {
-        Action::Pause if is_paused => Err(Refusal::PausedAlready),
-        Action::Pause => Ok(target.pause(true)),
-        Action::Resume if !is_paused => Err(Refusal::NotPaused),
-        Action::Resume => Ok(target.pause(false)),
-        Action::Restart if is_paused => Err(Refusal::Paused),
-        Action::Restart => restart(object, now),
+        RolloutAction::Pause if is_paused => Err(RolloutRefusal::PausedAlready),
+        RolloutAction::Pause => Ok(target.pause(true)),
+        RolloutAction::Resume if !is_paused => Err(RolloutRefusal::NotPaused),
+        RolloutAction::Resume => Ok(target.pause(false)),
+        RolloutAction::Restart if is_paused => Err(RolloutRefusal::Paused),
+        RolloutAction::Restart => restart(object, now),
     }
 }
 
-fn restart(object: &Value, now: Timestamp) -> Result<Value, Refusal> {
+fn restart(object: &Value, now: Timestamp) -> Result<Value, RolloutRefusal> {
     let is_old = object["apiVersion"].as_str().is_some_and(|it| it.ends_with("/v1beta1"));
     let (field, pointer) = if is_old {
         ("spec.rolloutAfter", "/spec/rolloutAfter")
@@ -178,9 +183,9 @@ fn restart(object: &Value, now: Timestamp) -> Result<Value, Refusal> {
     };
     if let Some(found) = object.pointer(pointer).filter(|it| !it.is_null()) {
         let after: Option<Timestamp> = found.as_str().and_then(|it| it.parse().ok());
-        let after = after.ok_or_else(|| Refusal::OddTime { field, found: found.to_string() })?;
+        let after = after.ok_or_else(|| RolloutRefusal::OddTime { field, found: found.to_string() })?;
         if after > now {
-            return Err(Refusal::Planned { field, after });
+            return Err(RolloutRefusal::Planned { field, after });
         }
     }
     // Kubernetes keeps whole seconds.
@@ -202,9 +207,9 @@ pub enum RolloutError {
     #[error("cannot {} {resource}: {url} knows no kind {} of {}", action.verb(), resource.target.kind(), resource.target.group())]
     NotInstalled {
         /// What was to be done.
-        action: Action,
+        action: RolloutAction,
         /// To what.
-        resource: Resource,
+        resource: RolloutResource,
         /// The API server.
         url: String,
     },
@@ -212,9 +217,9 @@ pub enum RolloutError {
     #[error("cannot {} {resource}: there is no {} {namespace}/{}", action.verb(), resource.target.kind(), resource.name)]
     NotFound {
         /// What was to be done.
-        action: Action,
+        action: RolloutAction,
         /// To what.
-        resource: Resource,
+        resource: RolloutResource,
         /// The namespace that was looked at.
         namespace: String,
         /// The names that are there.
@@ -224,47 +229,22 @@ pub enum RolloutError {
     #[error("cannot {} {resource}: {refusal}", action.verb())]
     Refused {
         /// What was to be done.
-        action: Action,
+        action: RolloutAction,
         /// To what.
-        resource: Resource,
+        resource: RolloutResource,
         /// Where it is.
         namespace: String,
         /// Why not.
-        refusal: Refusal,
+        refusal: RolloutRefusal,
     },
-}
-
-impl RolloutError {
-    /// What to do about it, by a program of that name.
-    pub fn hint(&self, program: &str) -> Option<String> {
-        match self {
-            Self::Server(_) => None,
-            Self::NotInstalled { .. } => Some("is the provider of that kind installed there?".to_owned()),
-            Self::NotFound { here, namespace, .. } if here.is_empty() => {
-                Some(format!("namespace {namespace} has none; -n names another one"))
-            }
-            Self::NotFound { here, namespace, .. } => {
-                Some(format!("namespace {namespace} has these: {}", here.join(", ")))
-            }
-            Self::Refused { resource, namespace, refusal, .. } => match refusal {
-                Refusal::Paused => {
-                    Some(format!("resume it first: {program} alpha rollout resume {resource} -n {namespace}"))
-                }
-                Refusal::PausedAlready | Refusal::NotPaused => Some("nothing was changed".to_owned()),
-                Refusal::Planned { field, .. } | Refusal::OddTime { field, .. } => {
-                    Some(format!("remove {field} first, or wait for it"))
-                }
-            },
-        }
-    }
 }
 
 /// Does it to one resource.
 pub async fn perform(
     cluster: &ManagementCluster,
     namespace: &str,
-    resource: &Resource,
-    action: Action,
+    resource: &RolloutResource,
+    action: RolloutAction,
     now: Timestamp,
 ) -> Result<(), RolloutError> {
     let target = resource.target;
@@ -297,8 +277,8 @@ async fn not_found(
     cluster: &ManagementCluster,
     kind: &Kind,
     namespace: &str,
-    resource: &Resource,
-    action: Action,
+    resource: &RolloutResource,
+    action: RolloutAction,
 ) -> RolloutError {
     // Names are a help only: without them the error is the same.
     let listed = cluster.list_metadata(kind, Some(namespace), "").await.unwrap_or_default();
@@ -329,7 +309,7 @@ mod tests {
 
     #[test]
     fn resources_are_kinds_and_names() {
-        use Target::{KubeadmControlPlane, MachineDeployment};
+        use RolloutTarget::{KubeadmControlPlane, MachineDeployment};
         for (text, expected) in [
             ("machinedeployment/a", Some((MachineDeployment, "a"))),
             ("MachineDeployment/Some.Name", Some((MachineDeployment, "Some.Name"))),
@@ -340,17 +320,18 @@ mod tests {
             ("machineset/a", None),
             ("/a", None),
         ] {
-            let parsed: Option<Resource> = text.parse().ok();
-            let expected = expected.map(|(target, name)| Resource { target, name: name.to_owned() });
+            let parsed: Option<RolloutResource> = text.parse().ok();
+            let expected = expected.map(|(target, name)| RolloutResource { target, name: name.to_owned() });
             assert_eq!(parsed, expected, "{text}");
         }
     }
 
     #[test]
     fn what_is_done_depends_on_the_object() {
-        use Action::{Pause, Restart, Resume};
-        use Target::{KubeadmControlPlane, MachineDeployment};
-        let planned = |field| Err(Refusal::Planned { field, after: "2026-01-02T03:04:06Z".parse().unwrap() });
+        use RolloutAction::{Pause, Restart, Resume};
+        use RolloutTarget::{KubeadmControlPlane, MachineDeployment};
+        let planned =
+            |field| Err(RolloutRefusal::Planned { field, after: "2026-01-02T03:04:06Z".parse().unwrap() });
         let (plain, paused) = (json!({}), json!({"paused": true}));
         let held = json!({annotation::PAUSED: ""});
         for (action, target, object, expected) in [
@@ -360,15 +341,20 @@ mod tests {
                 deployment("v1beta2", plain.clone()),
                 Ok(json!({"spec": {"paused": true}})),
             ),
-            (Pause, MachineDeployment, deployment("v1beta2", paused.clone()), Err(Refusal::PausedAlready)),
+            (
+                Pause,
+                MachineDeployment,
+                deployment("v1beta2", paused.clone()),
+                Err(RolloutRefusal::PausedAlready),
+            ),
             (
                 Resume,
                 MachineDeployment,
                 deployment("v1beta1", paused.clone()),
                 Ok(json!({"spec": {"paused": false}})),
             ),
-            (Resume, MachineDeployment, deployment("v1beta2", plain.clone()), Err(Refusal::NotPaused)),
-            (Restart, MachineDeployment, deployment("v1beta2", paused), Err(Refusal::Paused)),
+            (Resume, MachineDeployment, deployment("v1beta2", plain.clone()), Err(RolloutRefusal::NotPaused)),
+            (Restart, MachineDeployment, deployment("v1beta2", paused), Err(RolloutRefusal::Paused)),
             (
                 Restart,
                 MachineDeployment,
@@ -403,7 +389,7 @@ mod tests {
                 Restart,
                 MachineDeployment,
                 deployment("v1beta2", json!({"rollout": {"after": "soon"}})),
-                Err(Refusal::OddTime { field: "spec.rollout.after", found: "\"soon\"".to_owned() }),
+                Err(RolloutRefusal::OddTime { field: "spec.rollout.after", found: "\"soon\"".to_owned() }),
             ),
             (
                 Pause,
@@ -411,15 +397,15 @@ mod tests {
                 control_plane(json!({})),
                 Ok(json!({"metadata": {"annotations": {annotation::PAUSED: "true"}}})),
             ),
-            (Pause, KubeadmControlPlane, control_plane(held.clone()), Err(Refusal::PausedAlready)),
+            (Pause, KubeadmControlPlane, control_plane(held.clone()), Err(RolloutRefusal::PausedAlready)),
             (
                 Resume,
                 KubeadmControlPlane,
                 control_plane(held.clone()),
                 Ok(json!({"metadata": {"annotations": {annotation::PAUSED: null}}})),
             ),
-            (Resume, KubeadmControlPlane, control_plane(json!({})), Err(Refusal::NotPaused)),
-            (Restart, KubeadmControlPlane, control_plane(held), Err(Refusal::Paused)),
+            (Resume, KubeadmControlPlane, control_plane(json!({})), Err(RolloutRefusal::NotPaused)),
+            (Restart, KubeadmControlPlane, control_plane(held), Err(RolloutRefusal::Paused)),
         ] {
             assert_eq!(plan(action, target, &object, NOW.parse().unwrap()), expected, "{action:?} {object}");
         }

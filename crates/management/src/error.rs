@@ -16,6 +16,11 @@ pub struct ServerError {
 }
 
 impl ServerError {
+    /// Whether the user lacks the permission.
+    pub fn is_forbidden(&self) -> bool {
+        self.status().is_some_and(|it| it.code == 403) && !self.is_web_page()
+    }
+
     /// Whether something else than an API server answered.
     pub fn is_web_page(&self) -> bool {
         is_web_page(&self.source)

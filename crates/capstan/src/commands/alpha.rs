@@ -1,6 +1,6 @@
 //! `capstan alpha`.
 
-use capstan_inspect::rollout::{self, Action, Resource};
+use capstan_inspect::rollout::{self, RolloutAction, RolloutResource};
 use k8s_openapi::jiff::Timestamp;
 
 use crate::{
@@ -9,30 +9,31 @@ use crate::{
         alpha::{Alpha, AlphaArgs, Rollout, RolloutOfArgs},
     },
     error::CommandError,
+    hints::Hint,
     management::Management,
     printer::Printer,
-    program,
     session::Session,
 };
 
 pub(crate) async fn run(args: AlphaArgs, globals: &Globals, printer: Printer) -> Result<(), CommandError> {
     let Alpha::Rollout(args) = args.what;
     let (action, args) = match args.what {
-        Rollout::Restart(args) => (Action::Restart, args),
-        Rollout::Pause(args) => (Action::Pause, args),
-        Rollout::Resume(args) => (Action::Resume, args),
+        Rollout::Restart(args) => (RolloutAction::Restart, args),
+        Rollout::Pause(args) => (RolloutAction::Pause, args),
+        Rollout::Resume(args) => (RolloutAction::Resume, args),
     };
     roll_out(action, &args, globals, printer).await
 }
 
-/// What fails does not keep the others from being done; each failure is told.
+/// What fails does not keep the others from being done; each failure is printed.
 async fn roll_out(
-    action: Action,
+    action: RolloutAction,
     args: &RolloutOfArgs,
     globals: &Globals,
     printer: Printer,
 ) -> Result<(), CommandError> {
-    let resources = args.resources.iter().map(|it| it.parse::<Resource>()).collect::<Result<Vec<_>, _>>();
+    let resources =
+        args.resources.iter().map(|it| it.parse::<RolloutResource>()).collect::<Result<Vec<_>, _>>();
     let resources =
         resources.map_err(|error| CommandError::plain(error.to_string()).hint("nothing was changed"))?;
     // A configuration that is named must be there, though a rollout needs nothing of it.
@@ -43,10 +44,7 @@ async fn roll_out(
     for resource in &resources {
         match rollout::perform(management.cluster(), namespace, resource, action, Timestamp::now()).await {
             Ok(()) => printer.done(&format!("{resource} {}", action.participle())),
-            Err(error) => {
-                let hint = error.hint(program::name());
-                failures.push(CommandError::plain(error.to_string()).hint_if(hint));
-            }
+            Err(error) => failures.push(CommandError::plain(error.to_string()).hint_if(error.hint())),
         }
     }
     let last = failures.pop();

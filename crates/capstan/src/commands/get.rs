@@ -10,10 +10,10 @@ use serde_json::json;
 use crate::{
     cli::get::{ClustersArgs, Get, GetArgs, KubeconfigOfArgs},
     error::CommandError,
+    hints::Hint,
     management::Management,
     output,
     printer::Printer,
-    program,
 };
 
 const HEADERS: [&str; 8] =
@@ -30,8 +30,7 @@ async fn print_kubeconfig(args: &KubeconfigOfArgs, printer: Printer) -> Result<(
     let management = Management::open(&args.kubeconfig).await?;
     let namespace = management.namespace_or(args.namespace.as_deref());
     let read = kubeconfig::read(management.cluster(), namespace, &args.name).await;
-    let text =
-        read.map_err(|error| CommandError::plain(error.to_string()).hint_if(error.hint(program::name())))?;
+    let text = read.map_err(|error| CommandError::plain(error.to_string()).hint_if(error.hint()))?;
     printer.data(&format!("{text}\n"))
 }
 

@@ -149,10 +149,10 @@ impl<'a> Reader<'a> {
 
     /// Notes what a user may not read.
     pub(crate) fn note(&self, what: ObjectRef, error: ServerError) -> Result<(), ServerError> {
-        let Some(status) = error.status().filter(|it| it.code != UNAUTHORIZED) else {
+        if is_fatal(&error) {
             return Err(error);
-        };
-        let note = Unreadable { what, is_forbidden: status.is_forbidden(), reason: error.reason() };
+        }
+        let note = Unreadable { what, is_forbidden: error.is_forbidden(), reason: error.reason() };
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(note);
         Ok(())
     }
@@ -247,8 +247,8 @@ impl<'a> Reader<'a> {
             // Who may not list may still get.
             let listed = match self.cluster.list(&kind, Some(self.namespace), &selector).await {
                 Ok(objects) => objects.into_iter().map(|it| whole(&kind, it)).collect(),
-                Err(error) if error.status().is_some_and(|it| it.code != UNAUTHORIZED) => Vec::new(),
-                Err(error) => return Err(error),
+                Err(error) if is_fatal(&error) => return Err(error),
+                Err(_) => Vec::new(),
             };
             (listed, vec![Watched::belonging(resource.clone(), self.namespace, self.name)])
         } else {
@@ -370,6 +370,11 @@ impl<'a> Reader<'a> {
             Err(error) => self.note(kind_ref(kind), error).map(|()| None),
         }
     }
+}
+
+/// Whether a server does not let the user in, or does not answer.
+fn is_fatal(error: &ServerError) -> bool {
+    error.status().is_none_or(|it| it.code == UNAUTHORIZED)
 }
 
 fn named(reference: &Reference) -> Named {
