@@ -12,7 +12,7 @@ pub enum ReadError {
     /// A field that every condition has is not there.
     #[error("{object} does not set {path}, which every condition must have")]
     Missing {
-        /// The object: its kind, and its name where that is known.
+        /// What the caller calls the object.
         object: String,
         /// Where in the object, e.g. `status.conditions[1].status`.
         path: String,
@@ -20,7 +20,7 @@ pub enum ReadError {
     /// The status is none of the three words.
     #[error("{object} sets {path} to {found:?}, but it must be one of True, False, Unknown")]
     OddStatus {
-        /// The object: its kind, and its name where that is known.
+        /// What the caller calls the object.
         object: String,
         /// Where in the object.
         path: String,
@@ -30,7 +30,7 @@ pub enum ReadError {
     /// The conditions are not a list.
     #[error("{object} sets {path} to {found}, but it must be a list of conditions")]
     NotAList {
-        /// The object: its kind, and its name where that is known.
+        /// What the caller calls the object.
         object: String,
         /// Where in the object, e.g. `status.conditions`.
         path: String,
@@ -40,7 +40,7 @@ pub enum ReadError {
     /// An entry of the list is not a condition at all.
     #[error("{object} sets {path} to {found}, but it must be an object with type and status")]
     NotACondition {
-        /// The object: its kind, and its name where that is known.
+        /// What the caller calls the object.
         object: String,
         /// Where in the object, e.g. `status.conditions[1]`.
         path: String,
@@ -50,7 +50,7 @@ pub enum ReadError {
     /// A field has a value of another JSON type.
     #[error("{object} sets {path} to {found}, but it must be a string")]
     NotAString {
-        /// The object: its kind, and its name where that is known.
+        /// What the caller calls the object.
         object: String,
         /// Where in the object.
         path: String,
@@ -60,7 +60,7 @@ pub enum ReadError {
     /// A time cannot be read.
     #[error("{object} sets {path} to {found:?}, but it must be a time like 2006-01-02T15:04:05Z")]
     OddTime {
-        /// The object: its kind, and its name where that is known.
+        /// What the caller calls the object.
         object: String,
         /// Where in the object.
         path: String,
@@ -71,20 +71,14 @@ pub enum ReadError {
 
 /// The conditions in `status.v1beta2.conditions` if that is set, else in `status.conditions`.
 ///
-/// One malformed condition spoils the list: what else is wrong with it is not known. The error names the object by
-/// the `kind` and `metadata.name` that it has itself.
+/// One malformed condition spoils the list: what else is wrong with it is not known. Errors call the
+/// object by its kind.
 /// A condition without reason gets [`reason::NO_REASON_REPORTED`].
 pub fn read(object: &Value) -> Result<Vec<Report>, ReadError> {
-    let text = |pointer| object.pointer(pointer).and_then(Value::as_str);
-    let source = match (text("/kind"), text("/metadata/name")) {
-        (None, _) => "The object".to_owned(),
-        (Some(kind), None) => kind.to_owned(),
-        (Some(kind), Some(name)) => format!("{kind} {name}"),
-    };
-    read_from(&source, object)
+    read_from(object.get("kind").and_then(Value::as_str).unwrap_or("The object"), object)
 }
 
-/// The same for an object that does not say itself what it is: errors call it `source`.
+/// The same, for callers that do not name the object beside the error: errors call it `source`.
 pub fn read_from(source: &str, object: &Value) -> Result<Vec<Report>, ReadError> {
     for (pointer, path) in [
         ("/status/v1beta2/conditions", "status.v1beta2.conditions"),
@@ -301,11 +295,9 @@ mod tests {
                 "Foo ic does not set status.conditions[0].status, which every condition must have",
             ),
         ] {
-            let (metadata, status) = (json!({"name": "ic"}), json!({ "conditions": conditions }));
-            let object = json!({"kind": "Foo", "metadata": metadata, "status": status});
-            assert_eq!(read(&object).unwrap_err().to_string(), expected);
-            let essence = json!({ "status": status });
-            assert_eq!(read_from("Foo ic", &essence).unwrap_err().to_string(), expected);
+            let object = json!({"kind": "Foo", "status": {"conditions": conditions}});
+            assert_eq!(read_from("Foo ic", &object).unwrap_err().to_string(), expected);
+            assert_eq!(read(&object).unwrap_err().to_string(), expected.replace("Foo ic", "Foo"));
         }
         let object = json!({"status": {"v1beta2": {"conditions": [{}]}}});
         assert_eq!(
