@@ -304,7 +304,7 @@ async fn a_moved_endpoint_without_an_authority_is_told() {
             && event
                 .message
                 .as_deref()
-                .is_some_and(|it| it.contains("cannot be made anew without Secret c-ca"))
+                .is_some_and(|it| it.contains("cannot be recreated without Secret c-ca"))
     };
     wait::until_any(&events, "told", AT_ONCE, told).await;
     create_authority(&story, "c", Some("c"), (&certificate, &key)).await;

@@ -140,7 +140,9 @@ impl User {
         for (_, _, label, prefix) in all {
             self.release(label, VERSION, &[(&format!("{prefix}-components.yaml"), &manifest(label))]);
         }
-        let file = self.write("repository/cert-manager/v1.2.3/cert-manager.yaml", &manifest("cert-manager"));
+        // Variables are replaced in providers' components only.
+        let cert_manager = manifest("cert-manager").replace("${TAG:=v1}", "v1");
+        let file = self.write("repository/cert-manager/v1.2.3/cert-manager.yaml", &cert_manager);
         let providers: Vec<_> = all.iter().map(|(name, kind, ..)| self.local_provider(name, kind)).collect();
         self.configure(&json!({"providers": providers, "cert-manager": {"url": file, "version": "v1.2.3"}}));
     }
