@@ -112,7 +112,7 @@ fn state(cluster: &Value) -> String {
     } else if !is_done(control_plane) {
         "its control plane is not initialized"
     } else {
-        "its control plane is initialized, so its provider should have made the Secret"
+        "its control plane is initialized, so its provider should have created the Secret"
     };
     format!("{phase}, and {waits}")
 }
@@ -156,7 +156,7 @@ mod tests {
             ),
             (
                 json!({"phase": "Provisioned", "initialization": {"infrastructureProvisioned": true, "controlPlaneInitialized": true}}),
-                "its phase is Provisioned, and its control plane is initialized, so its provider should have made the Secret",
+                "its phase is Provisioned, and its control plane is initialized, so its provider should have created the Secret",
             ),
         ] {
             assert_eq!(state(&json!({ "status": status })), expected);

@@ -138,15 +138,15 @@ pub enum RolloutRefusal {
     /// There is nothing to resume.
     #[error("it is not paused")]
     NotPaused,
-    /// Somebody has planned a rollout for later.
+    /// A rollout is planned for later.
     #[error("a rollout is planned already: {field} is {after}")]
     Planned {
-        /// Where it is planned.
+        /// The field.
         field: &'static str,
-        /// For when.
+        /// The time.
         after: Timestamp,
     },
-    /// Somebody has planned a rollout for a time that nobody can read.
+    /// A rollout is planned for a time that cannot be read.
     #[error("{field} is {found}, which is not a time")]
     OddTime {
         /// Where it is planned.

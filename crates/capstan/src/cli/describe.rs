@@ -1,6 +1,6 @@
 //! Flags of `describe`.
 
-use capstan_inspect::describe::{Options, ShowConditions, Style};
+use capstan_inspect::describe::{ConditionStyle, DescribeOptions, ShowConditions};
 use clap::{ArgAction, Args, Subcommand};
 use clap_complete::ArgValueCompleter;
 
@@ -107,15 +107,15 @@ pub(crate) struct DescribeClusterArgs {
 
 impl DescribeClusterArgs {
     /// What is to be shown.
-    pub(crate) fn options(&self) -> Options {
-        Options {
+    pub(crate) fn options(&self) -> DescribeOptions {
+        DescribeOptions {
             show_conditions: self.show_conditions.clone(),
             show_machine_sets: self.show_machinesets,
             show_resource_sets: self.show_resourcesets,
             show_templates: self.show_templates,
             echo: self.echo,
             grouping: self.grouping,
-            style: if self.v1beta2 { Style::Current } else { Style::Legacy },
+            style: if self.v1beta2 { ConditionStyle::Current } else { ConditionStyle::Legacy },
         }
     }
 }

@@ -26,7 +26,7 @@ pub(crate) enum Explain {
     /// Say why a Cluster is not available, and what to do
     ///
     /// Nothing is changed. The answer is what everything else waits for: the object, its condition, since when, which
-    /// controller is to act and whether it runs, and the command to look or to go on. What else is in the way is listed
+    /// controller acts on it and whether it runs, and the commands to look and to go on. What else was found is listed
     /// below.
     #[command(after_help = EXAMPLES)]
     Cluster(ExplainClusterArgs),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anstream::ColorChoice;
 use capstan_inspect::{
     clusters::ClusterError,
-    describe::{self, Colours, Node, Options, Reading},
+    describe::{self, Colours, DescribeOptions, DescribeReading, Node},
     snapshot::Watched,
 };
 use capstan_management::ManagementCluster;
@@ -37,7 +37,7 @@ use crate::{
 const BUNCH: Duration = Duration::from_millis(100);
 /// How long to wait for a server that does not answer any more.
 const RETRY: Duration = Duration::from_secs(2);
-/// How often ages are drawn anew.
+/// How often ages are redrawn.
 const TICK: Duration = Duration::from_secs(1);
 
 pub(crate) async fn run(args: DescribeArgs, printer: Printer) -> Result<(), CommandError> {
@@ -68,7 +68,7 @@ struct View<'a> {
     cluster: &'a ManagementCluster,
     namespace: &'a str,
     name: &'a str,
-    options: Options,
+    options: DescribeOptions,
     format: ListFormat,
 }
 
@@ -84,15 +84,15 @@ impl<'a> View<'a> {
         }
     }
 
-    async fn read(&self) -> Result<Reading, ClusterError> {
+    async fn read(&self) -> Result<DescribeReading, ClusterError> {
         Box::pin(describe::read(self.cluster, self.namespace, self.name, &self.options)).await
     }
 
-    fn tree(&self, reading: &Reading) -> Node {
+    fn tree(&self, reading: &DescribeReading) -> Node {
         describe::build(&reading.snapshot, &self.options)
     }
 
-    /// What is printed takes the codes of colours out where nobody wants them.
+    /// The printer removes the codes of colours where the output has none.
     fn text(&self, tree: &Node) -> String {
         let table = || describe::draw(tree, self.options.style, Timestamp::now(), Colours::Ansi);
         match self.format {
@@ -172,7 +172,7 @@ impl Screen {
         self.printer.data(&format!("{between}{}", text()))
     }
 
-    /// Says something below the tree, which is then drawn below that.
+    /// Prints a warning below the tree, which is then drawn below that.
     fn warn(&mut self, text: &str) {
         self.printer.warn(text);
         self.picture.leave();
@@ -183,7 +183,7 @@ impl Screen {
     }
 }
 
-/// What a watch tells.
+/// What a watch reports.
 enum News {
     Change,
     Trouble(String),
@@ -231,12 +231,12 @@ impl Changes {
         let sender = self.sender.clone();
         self.watches.spawn(async move {
             time::sleep(time).await;
-            // Nobody listens when the command has ended.
+            // The receiver is gone when the command has ended.
             let _ = sender.send(News::Change);
         });
     }
 
-    /// Waits for something new, and for what comes with it. Who stops waiting in between misses nothing.
+    /// Waits for a change, and for those that come with it. Cancelling the wait loses nothing.
     async fn next(&mut self) {
         while !self.is_due {
             let news = self.receiver.recv().await;
@@ -261,7 +261,7 @@ impl Changes {
         }
     }
 
-    /// What cannot be watched and why, each told once.
+    /// What cannot be watched and why, each reported once.
     fn troubles(&mut self) -> Vec<String> {
         std::mem::take(&mut self.troubles)
     }
@@ -276,13 +276,13 @@ async fn watch(client: Client, watched: Watched, news: mpsc::UnboundedSender<New
     };
     let mut events = watcher(api, config).default_backoff().boxed();
     while let Some(event) = events.next().await {
-        let told = match event {
+        let report = match event {
             // What came between the look and the watch is in its first list.
             Ok(Event::InitDone | Event::Apply(_) | Event::Delete(_)) => News::Change,
             Ok(Event::Init | Event::InitApply(_)) => continue,
             Err(error) => News::Trouble(format!("cannot watch {}: {error}", watched.resource.plural)),
         };
-        if news.send(told).is_err() {
+        if news.send(report).is_err() {
             return;
         }
     }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use capstan_inspect::{
-    explain::{self, Explanation, Finding, Purpose},
+    explain::{self, CommandPurpose, Explanation, Finding},
     human_duration,
 };
 use k8s_openapi::jiff::Timestamp;
@@ -45,7 +45,7 @@ fn text(explanation: &Explanation, now: Timestamp) -> String {
         list_others(&mut out, others);
     }
     if !explanation.unreadable.is_empty() {
-        out.push_str("\nNot part of this, because it could not be read:\n");
+        out.push_str("\nNot explained, because it could not be read:\n");
         list(&mut out, explanation.unreadable.iter().cloned());
     }
     out
@@ -65,12 +65,12 @@ fn answer(out: &mut String, finding: &Finding, now: Timestamp) {
     if let Some(controller) =
         finding.controller.as_ref().filter(|it| !finding.sentence.contains(&it.sentence))
     {
-        row("to act", &controller.sentence);
+        row("controller", &controller.sentence);
     }
     for command in &finding.commands {
         let title = match command.purpose {
-            Purpose::Look => "look",
-            Purpose::GoOn => "go on",
+            CommandPurpose::Look => "look",
+            CommandPurpose::GoOn => "go on",
         };
         row(title, &bold(&command.command));
     }
@@ -80,7 +80,7 @@ fn list_others(out: &mut String, others: &[Finding]) {
     if others.is_empty() {
         return;
     }
-    out.push_str("\nAlso in the way, and to be looked at afterwards:\n");
+    out.push_str("\nAlso found, to look at afterwards:\n");
     list(out, others.iter().map(|it| it.sentence.lines().collect::<Vec<_>>().join(" ")));
 }
 

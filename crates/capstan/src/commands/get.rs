@@ -1,7 +1,7 @@
 //! `capstan get`.
 
 use capstan_inspect::{
-    clusters::{self, Glance, Replicas},
+    clusters::{self, ClusterSummary, Replicas},
     human_duration, kubeconfig,
 };
 use k8s_openapi::jiff::Timestamp;
@@ -47,7 +47,7 @@ async fn list_clusters(args: &ClustersArgs, printer: Printer) -> Result<(), Comm
 }
 
 /// Nothing at all where there is nothing to list.
-fn table(clusters: &[Glance], now: Timestamp) -> String {
+fn table(clusters: &[ClusterSummary], now: Timestamp) -> String {
     if clusters.is_empty() {
         return String::new();
     }
@@ -56,7 +56,7 @@ fn table(clusters: &[Glance], now: Timestamp) -> String {
     output::columns(&rows, 0, 3)
 }
 
-fn row(it: &Glance, now: Timestamp) -> Vec<String> {
+fn row(it: &ClusterSummary, now: Timestamp) -> Vec<String> {
     let known = |text: Option<&String>| text.cloned().unwrap_or_else(|| "-".to_owned());
     vec![
         it.namespace.clone(),
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn what_is_not_known_is_not_made_up() {
         let created = "2026-01-02T03:04:05Z".parse().unwrap();
-        let full = Glance {
+        let full = ClusterSummary {
             namespace: "default".to_owned(),
             name: "c".to_owned(),
             phase: Some("Provisioned".to_owned()),
@@ -95,7 +95,7 @@ mod tests {
             version: Some("v1.34.0".to_owned()),
             created: Some(created),
         };
-        let empty = Glance {
+        let empty = ClusterSummary {
             name: "d".to_owned(),
             phase: None,
             available: None,

@@ -1,4 +1,4 @@
-//! `explain cluster`: ways to be stuck, each made for real, each explained rightly.
+//! `explain cluster`: ways to be stuck, each set up for real, each explained rightly.
 
 use std::time::Duration;
 
@@ -77,7 +77,7 @@ async fn stand_on(caller: &Caller, kind: &str, spec: Value) -> Cluster {
     until_seen(caller).await
 }
 
-/// Waits until core has told how Cluster `c` is, as it is now.
+/// Waits until core has reported on Cluster `c` as it is now.
 async fn until_seen(caller: &Caller) -> Cluster {
     let now = caller.story.clusters().get("c").await.unwrap().metadata.generation;
     wait::until_is(&caller.story.clusters(), "c", "seen", LIMIT, |cluster| {
@@ -374,7 +374,7 @@ async fn create_service(caller: &Caller) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn webhooks_that_nobody_answers() {
+async fn webhooks_that_do_not_answer() {
     let caller = Caller::begin("hooked").await;
     let namespace = caller.story.namespace.clone();
     install(&caller.story, generic::crd("HookedCluster", &CONTRACT)).await;
@@ -427,7 +427,7 @@ async fn webhooks_that_nobody_answers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn objects_that_nobody_converts() {
+async fn objects_that_cannot_be_converted() {
     let caller = Caller::begin("converted").await;
     let namespace = caller.story.namespace.clone();
     let mut crd = generic::crd("ConvertedCluster", &CONTRACT);
@@ -484,7 +484,7 @@ async fn infrastructure_that_has_failed_for_good() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn infrastructure_of_somebody_else() {
+async fn infrastructure_that_is_managed_externally() {
     let caller = Caller::begin("external").await;
     install(&caller.story, generic::crd("ExternalCluster", &CONTRACT)).await;
     let manager = caller.story.manager(Which::Core);
@@ -503,7 +503,7 @@ async fn infrastructure_of_somebody_else() {
             r#"{\"status\":{\"initialization\":{\"provisioned\":true}}}' --subresource status"#,
         ],
     );
-    // Somebody says so, but forgets to say where the control plane is.
+    // Its manager says so, but names no endpoint.
     caller
         .story
         .set_generic_status("ExternalCluster", "ic", json!({"initialization": {"provisioned": true}}))
@@ -634,14 +634,14 @@ async fn deletions_that_hang_on_finalizers() {
     let explained = Explained::of(&caller).answers(
         "deletion-held-by-finalizer",
         "HangingCluster ic",
-        &[own, "which provider infrastructure-hanging is to remove", "kubectl logs -n hanging-"],
+        &[own, "which provider infrastructure-hanging removes", "kubectl logs -n hanging-"],
     );
     assert_eq!(explained.0["state"], "deleting");
     patch_generic(&caller, "HangingCluster", hold(&["example.com/hold"])).await;
     Explained::of(&caller).answers(
         "deletion-held-by-finalizer",
         "HangingCluster ic",
-        &["whoever uses example.com is to remove it", r#"-p '{\"metadata\":{\"finalizers\":[]}}'"#],
+        &["the owner of example.com removes it", r#"-p '{\"metadata\":{\"finalizers\":[]}}'"#],
     );
     patch_generic(&caller, "HangingCluster", hold(&[])).await;
     wait::until_is(&caller.story.clusters(), "c", "released by core", LIMIT, |it| {
@@ -655,7 +655,7 @@ async fn deletions_that_hang_on_finalizers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clusters_that_nobody_can_explain() {
+async fn clusters_that_cannot_be_explained() {
     let caller = Caller::begin("unexplained").await;
     let namespace = caller.story.namespace.clone();
     // Names that no other story uses: other namespaces are looked at as well.
@@ -673,7 +673,7 @@ async fn clusters_that_nobody_can_explain() {
         .run_as_nobody(&["explain", "cluster", "lonesome"])
         .fails(&["cannot read Cluster", "User \"nobody\""]);
     crate::user::User::new().run(&words).fails(&["no management cluster is named"]);
-    // Nobody has looked at it yet: that can be explained.
+    // No controller has reported on it yet: that can be explained.
     caller.story.create_cluster("c", "LocalCluster", "none").await;
     let words =
         ["neither in the inventory nor has it a Deployment anywhere", "capstan init --core cluster-api"];
@@ -878,11 +878,11 @@ async fn deletions_that_wait_for_machines(plane: &std::sync::Arc<Plane>) {
         "deletion-waits-for-descendants",
         "Cluster c",
         &[
-            "goes when these are gone: Machine m. Nobody deletes Machine m, since nothing owns it",
+            "is deleted after these: Machine m. No controller deletes Machine m, because nothing owns it",
             "kubectl delete machines.cluster.x-k8s.io m -n crowded-",
         ],
     );
-    // Somebody does; now its infrastructure is in the way.
+    // It is deleted; now its infrastructure holds it.
     let machines: Api<kube::api::DynamicObject> = Api::namespaced_with(
         caller.story.client.clone(),
         &caller.story.namespace,

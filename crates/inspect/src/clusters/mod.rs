@@ -102,7 +102,7 @@ impl Replicas {
 /// A Cluster at a glance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Glance {
+pub struct ClusterSummary {
     /// Its namespace.
     pub namespace: String,
     /// Its name.
@@ -126,7 +126,7 @@ pub async fn list(
     cluster: &ManagementCluster,
     namespace: Option<&str>,
     selector: &str,
-) -> Result<Vec<Glance>, ClusterError> {
+) -> Result<Vec<ClusterSummary>, ClusterError> {
     let kind = &cluster_kind(cluster).await?;
     let clusters: Vec<_> =
         cluster.list(kind, namespace, selector).await?.into_iter().map(|it| whole(kind, it)).collect();
@@ -144,7 +144,7 @@ pub async fn list(
     let (control_planes, workers) =
         try_join(list_all(cluster, &control_planes, namespace), list_all(cluster, &workers, namespace))
             .await?;
-    let mut glances: Vec<_> = clusters.iter().map(|it| glance(it, &control_planes, &workers)).collect();
+    let mut glances: Vec<_> = clusters.iter().map(|it| summarize(it, &control_planes, &workers)).collect();
     glances.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
     Ok(glances)
 }
@@ -171,7 +171,7 @@ fn kinds_of_control_planes<'a>(kinds: &'a Kinds, clusters: &[Value]) -> Vec<&'a 
 }
 
 /// A Cluster at a glance, from itself and, where it says too little, from what it stands on.
-pub fn glance(cluster: &Value, control_planes: &[Value], workers: &[Value]) -> Glance {
+pub fn summarize(cluster: &Value, control_planes: &[Value], workers: &[Value]) -> ClusterSummary {
     let (namespace, name) = (text(cluster, "/metadata/namespace"), text(cluster, "/metadata/name"));
     let control_plane = control_plane_ref(cluster).and_then(|(_, kind, of_name)| {
         control_planes.iter().find(|it| {
@@ -192,7 +192,7 @@ pub fn glance(cluster: &Value, control_planes: &[Value], workers: &[Value]) -> G
         if first.is_known() { first } else { second() }
     };
     let owned = |it: Option<&str>| it.map(str::to_owned);
-    Glance {
+    ClusterSummary {
         namespace: owned(namespace).unwrap_or_default(),
         name: owned(name).unwrap_or_default(),
         phase: owned(text(cluster, "/status/phase")),
@@ -274,8 +274,8 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_that_says_it_all_needs_nobody_else() {
-        let it = glance(
+    fn a_cluster_that_reports_everything_needs_no_other_object() {
+        let it = summarize(
             &cluster(
                 json!({"topology": {"version": "v1.34.0"}}),
                 json!({
@@ -317,7 +317,7 @@ mod tests {
                 "spec": {"replicas": desired}, "status": ready,
             })
         };
-        let it = glance(
+        let it = summarize(
             &old,
             &[plane("other", 9), plane("ns", 3)],
             &[

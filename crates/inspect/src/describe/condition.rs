@@ -18,7 +18,7 @@ const NEGATIVE: [&str; 7] =
 
 /// Which conditions are looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Style {
+pub enum ConditionStyle {
     /// Those of v1beta2, with a reason for every status.
     #[default]
     Current,
@@ -80,10 +80,10 @@ impl From<Report> for Condition {
 }
 
 /// The conditions of an object in one style.
-pub(super) fn read(object: &Value, style: Style) -> Result<Vec<Condition>, ReadError> {
+pub(super) fn read(object: &Value, style: ConditionStyle) -> Result<Vec<Condition>, ReadError> {
     match style {
-        Style::Current => Ok(conditions::read(object)?.into_iter().map(Condition::from).collect()),
-        Style::Legacy => Ok(read_legacy(object)),
+        ConditionStyle::Current => Ok(conditions::read(object)?.into_iter().map(Condition::from).collect()),
+        ConditionStyle::Legacy => Ok(read_legacy(object)),
     }
 }
 
@@ -149,7 +149,7 @@ mod tests {
             ("other.example.com/v1", json!({"conditions": "nonsense"}), vec![]),
         ] {
             let object = json!({"apiVersion": api_version, "status": status});
-            let found = read(&object, Style::Legacy).unwrap();
+            let found = read(&object, ConditionStyle::Legacy).unwrap();
             let types: Vec<_> = found.iter().map(|it| it.type_.as_str()).collect();
             assert_eq!(types, expected, "{object}");
         }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Condition, Figures, Node, What};
+use super::{Condition, Figures, Node, NodeKind};
 
 /// A node and all below it, for programs.
 pub fn to_value(node: &Node) -> Value {
@@ -25,8 +25,8 @@ pub fn to_value(node: &Node) -> Value {
     put("namespace", json!(node.namespace));
     put("name", json!(node.name));
     put("role", json!(node.role));
-    put("virtual", json!(node.what != What::Object));
-    if let What::Group(items) = &node.what {
+    put("virtual", json!(node.what != NodeKind::Object));
+    if let NodeKind::Group(items) = &node.what {
         put("items", json!(items));
     }
     put("version", json!(node.version));
@@ -66,6 +66,6 @@ fn condition(condition: &Condition) -> Value {
         ("message", &condition.message),
         ("lastTransitionTime", &since),
     ];
-    let told = all.into_iter().filter(|(_, value)| !value.is_empty());
-    told.map(|(key, value)| (key.to_owned(), json!(value))).collect::<Map<_, _>>().into()
+    let set = all.into_iter().filter(|(_, value)| !value.is_empty());
+    set.map(|(key, value)| (key.to_owned(), json!(value))).collect::<Map<_, _>>().into()
 }

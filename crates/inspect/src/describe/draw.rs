@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use crate::human_duration;
 
 use super::{
-    Condition, Node, Shown, Style, What,
+    Condition, ConditionStyle, Node, NodeKind, Shown,
     condition::{AVAILABLE, READY},
     paragraph,
     table::{Colours, Paint, Text, render},
@@ -25,15 +25,15 @@ const LEGACY_HEADER: [&str; 6] = ["NAME", "READY", "SEVERITY", "REASON", "SINCE"
 const LEGACY_MESSAGE: usize = 100;
 
 /// The tree as a table.
-pub fn draw(root: &Node, style: Style, now: Timestamp, colours: Colours) -> String {
+pub fn draw(root: &Node, style: ConditionStyle, now: Timestamp, colours: Colours) -> String {
     let (mut rows, mut legacy_rows) = (Vec::new(), Vec::new());
     walk(root, &[], &mut |node, place| match style {
-        Style::Current => add_rows(node, place, now, &mut rows),
-        Style::Legacy => add_legacy_rows(node, place, now, &mut legacy_rows),
+        ConditionStyle::Current => add_rows(node, place, now, &mut rows),
+        ConditionStyle::Legacy => add_legacy_rows(node, place, now, &mut legacy_rows),
     });
     match style {
-        Style::Current => render(HEADER, &rows, 2, colours),
-        Style::Legacy => render(LEGACY_HEADER, &legacy_rows, 1, colours),
+        ConditionStyle::Current => render(HEADER, &rows, 2, colours),
+        ConditionStyle::Legacy => render(LEGACY_HEADER, &legacy_rows, 1, colours),
     }
 }
 
@@ -77,9 +77,9 @@ fn before_conditions(node: &Node, place: Place<'_>) -> String {
 
 fn title(node: &Node) -> Text {
     match &node.what {
-        What::Group(_) => Text::new(Paint::BoldWhite, node.title()),
-        What::Virtual => Text::plain(node.title()),
-        What::Object => {
+        NodeKind::Group(_) => Text::new(Paint::BoldWhite, node.title()),
+        NodeKind::Virtual => Text::plain(node.title()),
+        NodeKind::Object => {
             let deleted = if node.is_deleting { "!! DELETED !!" } else { "" };
             let gap = if node.is_deleting { " " } else { "" };
             let version = node.version.as_ref().map(|it| format!(", {it}")).unwrap_or_default();
@@ -140,7 +140,7 @@ fn add_rows(node: &Node, place: Place<'_>, now: Timestamp, rows: &mut Vec<[Text;
     let shown = if node.unreadable.is_some() { Shown::Summary } else { node.shown };
     let summary = node.summary.as_ref().filter(|_| shown == Shown::Summary);
     let ([status, reason, since, mut message], more) = summary.map(|it| verdict(it, now)).unwrap_or_default();
-    if let What::Group(items) = &node.what {
+    if let NodeKind::Group(items) = &node.what {
         message = Text::new(Paint::Grey, members(items));
     }
     let figures = &node.figures;
@@ -191,7 +191,7 @@ fn legacy_paint(condition: &Condition) -> Paint {
 fn add_legacy_rows(node: &Node, place: Place<'_>, now: Timestamp, rows: &mut Vec<[Text; 6]>) {
     let name = Text::new(Paint::Grey, prefix(place)).followed_by(title(node));
     let message = match &node.what {
-        What::Group(items) => Some(Text::new(Paint::Grey, members(items))),
+        NodeKind::Group(items) => Some(Text::new(Paint::Grey, members(items))),
         _ => None,
     };
     add_legacy(name, node.summary.as_ref(), message.as_ref(), now, rows);

@@ -6,7 +6,7 @@ use crate::fields::number;
 
 use super::condition::{AVAILABLE, Condition, READY, UP_TO_DATE, find};
 
-/// Counters of an object; those that nobody reported are none.
+/// Counters of an object; those that are not reported are none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
     /// Replicas that exist.

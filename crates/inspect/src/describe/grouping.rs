@@ -1,7 +1,7 @@
 //! Machines in the same state become one node.
 
 use super::{
-    Condition, Figures, Node, Style, What, Why,
+    Condition, ConditionStyle, Figures, Node, NodeKind, UnreadReason,
     condition::{AVAILABLE, READY, UP_TO_DATE, find},
 };
 
@@ -10,7 +10,7 @@ type Verdict = Option<(String, String, String)>;
 /// Machines that are in the same state as another become a group with it.
 ///
 /// A Machine whose objects are gone stays visible: that is worth a look, whatever its conditions say.
-pub(super) fn group(machines: Vec<Node>, style: Style) -> Vec<Node> {
+pub(super) fn group(machines: Vec<Node>, style: ConditionStyle) -> Vec<Node> {
     let mut states: Vec<([Verdict; 3], Vec<Node>)> = Vec::new();
     let mut nodes = Vec::new();
     for machine in machines {
@@ -34,14 +34,14 @@ pub(super) fn group(machines: Vec<Node>, style: Style) -> Vec<Node> {
 }
 
 fn is_gone(node: &Node) -> bool {
-    node.unreadable.as_ref().is_some_and(|it| it.why == Why::NotFound)
+    node.unreadable.as_ref().is_some_and(|it| it.why == UnreadReason::NotFound)
 }
 
-fn state(machine: &Node, style: Style) -> [Verdict; 3] {
+fn state(machine: &Node, style: ConditionStyle) -> [Verdict; 3] {
     let verdict = |type_: &str| find(&machine.conditions, type_).map(Condition::verdict);
     match style {
-        Style::Current => [verdict(AVAILABLE), verdict(READY), verdict(UP_TO_DATE)],
-        Style::Legacy => [verdict(READY), None, None],
+        ConditionStyle::Current => [verdict(AVAILABLE), verdict(READY), verdict(UP_TO_DATE)],
+        ConditionStyle::Legacy => [verdict(READY), None, None],
     }
 }
 
@@ -56,6 +56,6 @@ fn together(members: &[Node]) -> Node {
     Node {
         figures: Figures::sum(members.iter().map(|it| it.figures)),
         summary,
-        ..Node::new(What::Group(names), "MachineGroup", namespace, "")
+        ..Node::new(NodeKind::Group(names), "MachineGroup", namespace, "")
     }
 }

@@ -15,12 +15,12 @@ mod show;
 mod table;
 mod tree;
 
-pub use condition::{Condition, Style};
+pub use condition::{Condition, ConditionStyle};
 pub use data::to_value;
 pub use draw::draw;
 pub use figures::Figures;
-pub use node::{Node, Unread, What, Why};
-pub use read::{Reading, read};
+pub use node::{Node, NodeKind, UnreadNode, UnreadReason};
+pub use read::{DescribeReading, read};
 pub use show::{InvalidShowConditions, ShowConditions, Shown};
 pub use table::Colours;
 pub use tree::build;
@@ -28,19 +28,19 @@ pub use tree::build;
 /// What is shown.
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "every one is a switch of its own")]
-pub struct Options {
+pub struct DescribeOptions {
     /// Whose conditions are shown one by one.
     pub show_conditions: ShowConditions,
     /// Whether MachineSets stand between MachineDeployments and Machines.
     pub show_machine_sets: bool,
     /// Whether the ClusterResourceSets are shown that were applied.
     pub show_resource_sets: bool,
-    /// Whether the templates are shown that Machines are made from.
+    /// Whether the templates of Machines are shown.
     pub show_templates: bool,
     /// Whether a Machine's objects are shown that say no more than the Machine.
     pub echo: bool,
     /// Whether Machines in the same state become one line.
     pub grouping: bool,
     /// Which conditions are looked at.
-    pub style: Style,
+    pub style: ConditionStyle,
 }

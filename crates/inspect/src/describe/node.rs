@@ -4,7 +4,7 @@ use super::{Condition, Figures, Shown};
 
 /// Why something could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum UnreadReason {
     /// The object does not exist.
     NotFound,
     /// Its kind is not installed.
@@ -17,7 +17,7 @@ pub enum Why {
     Malformed,
 }
 
-impl Why {
+impl UnreadReason {
     /// One word for it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -32,16 +32,16 @@ impl Why {
 
 /// What could not be read of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unread {
+pub struct UnreadNode {
     /// Why, for a program.
-    pub why: Why,
+    pub why: UnreadReason,
     /// Why, for a person.
     pub message: String,
 }
 
 /// What a node stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum NodeKind {
     /// An object.
     Object,
     /// Nothing but its children.
@@ -54,7 +54,7 @@ pub enum What {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
     /// What it stands for.
-    pub what: What,
+    pub what: NodeKind,
     /// Group and version, where it is known.
     pub api_version: Option<String>,
     /// Its kind.
@@ -78,7 +78,7 @@ pub struct Node {
     /// Which of them are shown.
     pub shown: Shown,
     /// Why it could not be read, or not wholly.
-    pub unreadable: Option<Unread>,
+    pub unreadable: Option<UnreadNode>,
     /// Whether it comes before its siblings, whatever its name.
     pub is_first: bool,
     /// What hangs below it.
@@ -87,7 +87,7 @@ pub struct Node {
 
 impl Node {
     /// One without anything.
-    pub(super) fn new(what: What, kind: &str, namespace: &str, name: &str) -> Self {
+    pub(super) fn new(what: NodeKind, kind: &str, namespace: &str, name: &str) -> Self {
         Self {
             what,
             api_version: None,
@@ -109,7 +109,7 @@ impl Node {
 
     /// One that stands for nothing but its children.
     pub(super) fn group_of(kind: &str, namespace: &str, name: &str, children: Vec<Self>) -> Self {
-        Self { children, ..Self::new(What::Virtual, kind, namespace, name) }
+        Self { children, ..Self::new(NodeKind::Virtual, kind, namespace, name) }
     }
 
     /// `namespace/name`, or the name alone.
@@ -124,9 +124,9 @@ impl Node {
     /// What siblings are ordered by, which is what is written in the first column.
     pub(super) fn title(&self) -> String {
         match &self.what {
-            What::Group(items) => format!("{} Machines...", items.len()),
-            What::Virtual => self.role.unwrap_or(&self.name).to_owned(),
-            What::Object => {
+            NodeKind::Group(items) => format!("{} Machines...", items.len()),
+            NodeKind::Virtual => self.role.unwrap_or(&self.name).to_owned(),
+            NodeKind::Object => {
                 let deleted = if self.is_deleting { "!! DELETED !! " } else { "" };
                 let version = self.version.as_ref().map(|it| format!(", {it}")).unwrap_or_default();
                 format!("{deleted}{} {}{version}", self.kind, self.full_name())
@@ -138,7 +138,7 @@ impl Node {
     pub(super) fn ordered(mut self) -> Self {
         self.children = self.children.into_iter().map(Self::ordered).collect();
         self.children.sort_by_cached_key(|it| {
-            let items = if let What::Group(items) = &it.what { items.clone() } else { Vec::new() };
+            let items = if let NodeKind::Group(items) = &it.what { items.clone() } else { Vec::new() };
             (!it.is_first, it.title(), items, it.namespace.clone())
         });
         self

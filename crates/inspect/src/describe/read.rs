@@ -2,7 +2,7 @@
 
 use capstan_management::ManagementCluster;
 
-use super::Options;
+use super::DescribeOptions;
 use crate::{
     clusters::ClusterError,
     snapshot::{CrdDetail, Reader, Wanted, Watched, WorkloadSnapshot},
@@ -10,7 +10,7 @@ use crate::{
 
 /// What was read, and what to watch to know when that changes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Reading {
+pub struct DescribeReading {
     /// What was read.
     pub snapshot: WorkloadSnapshot,
     /// What to watch.
@@ -22,8 +22,8 @@ pub async fn read(
     cluster: &ManagementCluster,
     namespace: &str,
     name: &str,
-    options: &Options,
-) -> Result<Reading, ClusterError> {
+    options: &DescribeOptions,
+) -> Result<DescribeReading, ClusterError> {
     let reader = Reader::new(cluster, namespace, name, CrdDetail::Labels).await?;
     let wanted = Wanted {
         health_checks: true,
@@ -35,5 +35,5 @@ pub async fn read(
         return Err(error.into());
     }
     let snapshot = WorkloadSnapshot { unreadable: reader.notes(), ..reading.snapshot };
-    Ok(Reading { snapshot, watched: reading.watched })
+    Ok(DescribeReading { snapshot, watched: reading.watched })
 }

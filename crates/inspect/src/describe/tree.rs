@@ -10,7 +10,7 @@ use capstan_management::{ObjectRef, ownership::OwnershipGraph};
 use serde_json::Value;
 
 use super::{
-    Condition, Figures, Node, Options, Style, Unread, What, Why,
+    Condition, ConditionStyle, DescribeOptions, Figures, Node, NodeKind, UnreadNode, UnreadReason,
     condition::{self, AVAILABLE, READY, find},
     grouping,
 };
@@ -25,7 +25,7 @@ use crate::{
 const REMEDIATION_ALLOWED: &str = "RemediationAllowed";
 
 /// The tree of a Cluster.
-pub fn build(snapshot: &WorkloadSnapshot, options: &Options) -> Node {
+pub fn build(snapshot: &WorkloadSnapshot, options: &DescribeOptions) -> Node {
     let (index, ownership) = (snapshot.index(), snapshot.ownership());
     let mut builder = Builder { snapshot, index, ownership, options, placed: BTreeSet::new() };
     builder.cluster().ordered()
@@ -35,7 +35,7 @@ struct Builder<'a> {
     snapshot: &'a WorkloadSnapshot,
     index: WorkloadIndex<'a>,
     ownership: OwnershipGraph,
-    options: &'a Options,
+    options: &'a DescribeOptions,
     /// The Machines and MachineSets that hang somewhere, by kind and name.
     placed: BTreeSet<(&'static str, &'a str)>,
 }
@@ -218,7 +218,7 @@ impl<'a> Builder<'a> {
                 Target::Object(object, _) => Node {
                     role: Some(role),
                     api_version: Some(text(object, "/apiVersion").to_owned()),
-                    ..Node::new(What::Object, &reference.kind, &reference.namespace, &reference.name)
+                    ..Node::new(NodeKind::Object, &reference.kind, &reference.namespace, &reference.name)
                 },
                 target => self.not_read(reference, target, role),
             }
@@ -237,13 +237,16 @@ impl<'a> Builder<'a> {
         let names = bindings.into_iter().flatten().map(|it| text(it, "/clusterResourceSetName"));
         let set = |name: &str| {
             let api_version = Some(text(binding, "/apiVersion").to_owned());
-            Node { api_version, ..Node::new(What::Object, "ClusterResourceSet", namespace(binding), name) }
+            Node {
+                api_version,
+                ..Node::new(NodeKind::Object, "ClusterResourceSet", namespace(binding), name)
+            }
         };
         let children = names.map(set).collect();
         Some(Node::group_of("ClusterResourceSetGroup", namespace(binding), "ClusterResourceSets", children))
     }
 
-    /// Those that have something to tell: that nothing is repaired any more.
+    /// Those that do not remediate any more.
     fn health_checks(&self) -> Option<Node> {
         let checks = self.of_core("MachineHealthCheck").filter(|it| is_owned(it));
         let children: Vec<_> = checks.map(|it| self.health_check(it)).filter(is_stuck).collect();
@@ -259,7 +262,7 @@ impl<'a> Builder<'a> {
         node
     }
 
-    /// Objects that bear the Cluster's name, but that nobody owns: nobody deletes them either.
+    /// Objects with the Cluster's label, but without owner: no controller deletes them.
     fn unowned(&self) -> Option<Node> {
         let checks = self.of_core("MachineHealthCheck").filter(|it| !is_owned(it));
         let checks = checks.map(|it| self.health_check(it));
@@ -308,7 +311,7 @@ impl<'a> Builder<'a> {
     }
 
     fn not_read(&self, reference: &Reference, target: Target<'_>, role: &'static str) -> Node {
-        let node = Node::new(What::Object, &reference.kind, &reference.namespace, &reference.name);
+        let node = Node::new(NodeKind::Object, &reference.kind, &reference.namespace, &reference.name);
         let shown = self.options.show_conditions.of(&reference.kind, &reference.name);
         let node = Node { role: Some(role), shown, ..node };
         let Reference { group, kind, .. } = reference;
@@ -316,13 +319,14 @@ impl<'a> Builder<'a> {
             node,
             match target {
                 Target::Unreadable(unreadable) => unread(unreadable),
-                Target::NoSuchKind => Unread {
-                    why: Why::NoSuchKind,
+                Target::NoSuchKind => UnreadNode {
+                    why: UnreadReason::NoSuchKind,
                     message: format!("it is referred to, but no kind {kind} of group {group} is installed"),
                 },
-                Target::NotFound | Target::Object(..) => {
-                    Unread { why: Why::NotFound, message: "it is referred to, but does not exist".to_owned() }
-                }
+                Target::NotFound | Target::Object(..) => UnreadNode {
+                    why: UnreadReason::NotFound,
+                    message: "it is referred to, but does not exist".to_owned(),
+                },
             },
         )
     }
@@ -337,25 +341,28 @@ impl<'a> Builder<'a> {
     /// An object, and the first of these conditions that it has as its summary; in the legacy style that is always Ready.
     fn summed_up(&self, object: &Value, summary: &[&str]) -> Node {
         let (kind, name) = (kind(object), name(object));
-        let mut node = Node::new(What::Object, kind, namespace(object), name);
+        let mut node = Node::new(NodeKind::Object, kind, namespace(object), name);
         node.api_version = Some(text(object, "/apiVersion").to_owned());
         node.is_deleting = is_deleting(object);
         node.shown = self.options.show_conditions.of(kind, name);
         match condition::read(object, self.options.style) {
             Ok(conditions) => node.conditions = conditions,
             Err(error) => {
-                return with_trouble(node, Unread { why: Why::Malformed, message: error.to_string() });
+                return with_trouble(
+                    node,
+                    UnreadNode { why: UnreadReason::Malformed, message: error.to_string() },
+                );
             }
         }
-        let summary = if self.options.style == Style::Legacy { &[READY] } else { summary };
+        let summary = if self.options.style == ConditionStyle::Legacy { &[READY] } else { summary };
         node.summary = summary.iter().find_map(|it| find(&node.conditions, it)).cloned();
         node
     }
 }
 
-/// What cannot be read is told in the place of its summary.
-fn with_trouble(node: Node, unreadable: Unread) -> Node {
-    let status = if unreadable.why == Why::NotFound { "Missing" } else { "Unknown" };
+/// What cannot be read takes the place of the summary.
+fn with_trouble(node: Node, unreadable: UnreadNode) -> Node {
+    let status = if unreadable.why == UnreadReason::NotFound { "Missing" } else { "Unknown" };
     let summary = Condition {
         type_: String::new(),
         status: status.to_owned(),
@@ -383,9 +390,9 @@ fn is_control_plane_machine(machine: &Value) -> bool {
     fields::label(machine, label::CONTROL_PLANE).is_some()
 }
 
-fn unread(unreadable: &Unreadable) -> Unread {
-    let why = if unreadable.is_forbidden { Why::Forbidden } else { Why::ServerError };
-    Unread { why, message: unreadable.reason.clone() }
+fn unread(unreadable: &Unreadable) -> UnreadNode {
+    let why = if unreadable.is_forbidden { UnreadReason::Forbidden } else { UnreadReason::ServerError };
+    UnreadNode { why, message: unreadable.reason.clone() }
 }
 
 fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use super::snapshot::ExplainSnapshot;
 use crate::fields::{group, kind, name, text};
 
-/// How kubectl addresses a kind: by plural and group, so that kinds of the same name are told apart.
+/// How kubectl addresses a kind: by plural and group, because several groups may have a kind of the same name.
 pub(crate) fn resource(snapshot: &ExplainSnapshot, of_group: &str, of_kind: &str) -> String {
     match snapshot.workload.crd(of_group, of_kind) {
-        Some(definition) => format!("{}.{}", definition.plural, definition.group),
+        Some(crd) => format!("{}.{}", crd.plural, crd.group),
         None if of_group.is_empty() => of_kind.to_lowercase(),
         None => crd_name(of_group, of_kind),
     }
@@ -46,7 +46,7 @@ pub(crate) fn unfinalize(snapshot: &ExplainSnapshot, object: &Value, finalizer: 
     patch(snapshot, object, &json!({"metadata": {"finalizers": rest}}))
 }
 
-/// Shows what a controller says of late.
+/// Shows the last log lines of a controller.
 pub(crate) fn logs(namespace: &str, deployment: &str) -> String {
     format!("kubectl logs -n {namespace} deployment/{deployment} --tail 100")
 }

@@ -1,4 +1,4 @@
-//! Control planes, and the way to them.
+//! Control planes, and the connection to them.
 
 use capstan_api::{
     conditions::ConditionStatus,
@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use super::{
     commands,
-    finding::{Finding, Problem, State},
+    finding::{ClusterState, ExplainProblem, Finding},
     infrastructure::worst,
-    inspector::{Inspector, say},
+    inspector::{Inspector, condition_text},
     references::{Found, INITIALIZED},
 };
 use crate::fields::{self, created, name, text};
@@ -22,79 +22,83 @@ pub(crate) fn is_control_plane(machine: &Value) -> bool {
 }
 
 impl<'a> Inspector<'a> {
-    pub(crate) fn look_at_control_plane(&mut self) {
+    pub(crate) fn check_control_plane(&mut self) {
         let Some(reference) = Reference::at(self.cluster, "/spec/controlPlaneRef") else {
-            self.look_at_loose_control_plane();
+            self.check_control_plane_machines();
             return;
         };
         let Some(found) = self.follow(self.cluster, "spec.controlPlaneRef", &reference) else {
             return;
         };
-        if self.tell_of_standstill(found) {
+        if self.add_standstill(found) {
             return;
         }
         let is_initialized = found.is_true(INITIALIZED);
         if !is_initialized || self.is_bad("ControlPlaneAvailable") {
-            self.blame(found.object);
-            self.look_at_machines(is_control_plane);
-            self.tell_of_control_plane(found, is_initialized);
+            self.check_controller(found.object);
+            self.check_machines(is_control_plane);
+            self.add_control_plane(found, is_initialized);
         }
     }
 
-    fn tell_of_control_plane(&mut self, found: Found<'a>, is_initialized: bool) {
+    fn add_control_plane(&mut self, found: Found<'a>, is_initialized: bool) {
         let object = found.object;
-        let report = worst(object).or_else(|| self.report("ControlPlaneAvailable"));
+        let report = worst(object).or_else(|| self.condition("ControlPlaneAvailable"));
         let report = report.filter(|it| it.status != ConditionStatus::True);
-        let says = report.as_ref().map(|it| format!("; {}", say(it))).unwrap_or_default();
+        let says = report.as_ref().map(|it| format!("; {}", condition_text(it))).unwrap_or_default();
         let (problem, state) = if is_initialized {
-            (Problem::ControlPlaneNotAvailable, "was initialized, but is not available".to_owned())
+            (ExplainProblem::ControlPlaneNotAvailable, "was initialized, but is not available".to_owned())
         } else {
             let state = format!(
                 "is not initialized, so it does not accept requests yet: {} is not true",
                 found.path(INITIALIZED)
             );
-            (Problem::ControlPlaneNotInitialized, state)
+            (ExplainProblem::ControlPlaneNotInitialized, state)
         };
         let waits = if !is_initialized && !self.is_provisioned() && !self.has_no_infrastructure() {
             ". It waits for the infrastructure of the Cluster"
         } else {
             ""
         };
-        let sentence = format!("{} {state}{says}{waits}.", self.call(object));
+        let sentence = format!("{} {state}{says}{waits}.", self.title(object));
         let finding = Finding::new(problem, ObjectRef::of(object), sentence)
             .since(created(object))
-            .saying(report.as_ref());
-        self.tell_of_unfinished(object, finding);
+            .with_condition(report.as_ref());
+        self.add_unfinished(object, finding);
     }
 
     fn has_no_infrastructure(&self) -> bool {
         self.cluster.pointer("/spec/infrastructureRef").is_none()
     }
 
-    /// A control plane of Machines that nobody but a person makes, or none at all.
-    fn look_at_loose_control_plane(&mut self) {
+    /// A control plane of Machines without an object that creates them, or none at all.
+    fn check_control_plane_machines(&mut self) {
         let is_connected =
-            self.report("RemoteConnectionProbe").is_some_and(|it| it.status == ConditionStatus::True);
-        if self.has_topology() || self.is_initialized() || is_connected || self.state() == State::Available {
+            self.condition("RemoteConnectionProbe").is_some_and(|it| it.status == ConditionStatus::True);
+        if self.has_topology()
+            || self.is_initialized()
+            || is_connected
+            || self.state() == ClusterState::Available
+        {
             return;
         }
         let before = self.count();
-        self.look_at_machines(is_control_plane);
+        self.check_machines(is_control_plane);
         let has_machines = self.workload.all(CORE_GROUP, "Machine").any(is_control_plane);
         if has_machines || self.count() > before {
             return;
         }
         let cluster = self.cluster;
         let finding = Finding::new(
-            Problem::ControlPlaneRefMissing,
+            ExplainProblem::ControlPlaneRefMissing,
             ObjectRef::of(cluster),
             format!(
-                "{} has neither spec.controlPlaneRef nor a control plane Machine, so nobody makes a control plane for it.",
-                self.call(cluster)
+                "{} has neither spec.controlPlaneRef nor a control plane Machine, so no controller creates a control plane for it.",
+                self.title(cluster)
             ),
         )
         .since(created(cluster))
-        .saying(self.report("ControlPlaneInitialized").as_ref())
+        .with_condition(self.condition("ControlPlaneInitialized").as_ref())
         .go_on(commands::patch(
             self.snapshot,
             cluster,
@@ -102,13 +106,13 @@ impl<'a> Inspector<'a> {
                 "apiGroup": "controlplane.cluster.x-k8s.io", "kind": "KubeadmControlPlane", "name": "NAME",
             }}}),
         ));
-        self.tell(finding);
+        self.add(finding);
     }
 
-    /// The way to the workload cluster.
-    pub(crate) fn look_at_connection(&mut self) {
+    /// The connection to the workload cluster.
+    pub(crate) fn check_connection(&mut self) {
         let Some(report) =
-            self.report("RemoteConnectionProbe").filter(|it| it.status != ConditionStatus::True)
+            self.condition("RemoteConnectionProbe").filter(|it| it.status != ConditionStatus::True)
         else {
             return;
         };
@@ -125,7 +129,7 @@ impl<'a> Inspector<'a> {
         let finding = if !is_there && is_readable {
             let sentence = format!(
                 "Secret {namespace}/{secret} does not exist, so the workload cluster of {} cannot be reached.",
-                self.call(cluster)
+                self.title(cluster)
             );
             let object = ObjectRef {
                 api_version: "v1".to_owned(),
@@ -133,7 +137,7 @@ impl<'a> Inspector<'a> {
                 namespace: Some(namespace.clone()),
                 name: secret,
             };
-            Finding::new(Problem::KubeconfigMissing, object, sentence).look(format!(
+            Finding::new(ExplainProblem::KubeconfigMissing, object, sentence).look(format!(
                 "kubectl get secrets -n {namespace} -l {}={}",
                 label::CLUSTER_NAME,
                 name(cluster)
@@ -142,16 +146,21 @@ impl<'a> Inspector<'a> {
             let host = text(cluster, "/spec/controlPlaneEndpoint/host").unwrap_or("its endpoint");
             let sentence = format!(
                 "The workload cluster of {} cannot be reached at {host}: {}.",
-                self.call(cluster),
-                say(&report)
+                self.title(cluster),
+                condition_text(&report)
             );
             let (program, cluster_name) = (self.program, name(cluster));
-            Finding::new(Problem::ConnectionLost, ObjectRef::of(cluster), sentence)
+            Finding::new(ExplainProblem::ConnectionLost, ObjectRef::of(cluster), sentence)
                 .look(format!(
                     "kubectl --kubeconfig <({program} get kubeconfig {cluster_name} -n {namespace}) get --raw /readyz"
                 ))
                 .look(commands::describe(self.snapshot, cluster))
         };
-        self.tell(finding.since(created(cluster)).saying(Some(&report)).by(self.controller_of(cluster)));
+        self.add(
+            finding
+                .since(created(cluster))
+                .with_condition(Some(&report))
+                .with_controller(self.controller_of(cluster)),
+        );
     }
 }

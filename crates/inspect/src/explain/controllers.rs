@@ -1,4 +1,4 @@
-//! Which controller is to act, and whether it runs.
+//! The controller of an object, and whether it runs.
 
 use capstan_api::{
     names::{CORE_GROUP, CORE_PROVIDER, label},
@@ -10,14 +10,14 @@ use serde_json::Value;
 
 use super::{
     commands,
-    finding::{Finding, Problem},
+    finding::{ExplainProblem, Finding},
     snapshot::ExplainSnapshot,
 };
 use crate::fields::{self, number, text, time};
 use crate::human_duration;
 use capstan_management::ObjectRef;
 
-/// A Lease that was not renewed for so long is nobody's, however short its own term is.
+/// A Lease that was not renewed for this long has no holder, however short its own term is.
 const LEAST_TERM: SignedDuration = SignedDuration::from_secs(60);
 
 /// A condition that changed within this time was set by a controller that still runs.
@@ -27,7 +27,7 @@ const RECENT: SignedDuration = SignedDuration::from_mins(10);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ControllerState {
-    /// Its provider is not there.
+    /// Its provider is not installed.
     NotInstalled,
     /// Its provider is in the inventory, but has no Deployment.
     Missing,
@@ -41,26 +41,26 @@ pub enum ControllerState {
     Running,
     /// Nothing here shows where it runs, but it has reported on the object as it is now.
     Elsewhere,
-    /// Nothing says who it is.
+    /// It is not known which it is, or whether it runs.
     Unknown,
 }
 
-/// Which replica of a controller acts.
+/// The replica of a controller that holds its Lease.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Leader {
-    /// What it calls itself.
+pub struct ControllerLeader {
+    /// Its identity in the Lease.
     pub holder: String,
-    /// When it was last heard of.
+    /// When it last renewed the Lease.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub renewed: Option<Timestamp>,
 }
 
-/// Who is to act on an object.
+/// The controller of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Controller {
     /// Whether it runs.
     pub state: ControllerState,
-    /// The same in a sentence.
+    /// Its state in a sentence.
     pub sentence: String,
     /// Its provider, by the label of its components.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -74,13 +74,13 @@ pub struct Controller {
     /// Its Deployment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deployment: Option<String>,
-    /// Who leads, if that is known.
+    /// Its leader, if that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub leader: Option<Leader>,
+    pub leader: Option<ControllerLeader>,
 }
 
 impl Controller {
-    /// Shows what it says of late.
+    /// The command that shows its last log lines.
     pub(crate) fn logs(&self) -> Option<String> {
         let is_up = matches!(self.state, ControllerState::Running | ControllerState::WithoutLeader);
         let (namespace, deployment) = (self.namespace.as_ref()?, self.deployment.as_ref()?);
@@ -106,7 +106,7 @@ pub(crate) fn controller(snapshot: &ExplainSnapshot, object: &Value, now: Timest
     let unknown = |sentence: String| Controller::of_provider(ControllerState::Unknown, None, sentence);
     let Some(provider) = provider(snapshot, group, kind) else {
         return unknown(format!(
-            "nothing says which controller that is: the CustomResourceDefinition of {kind} has no label {}",
+            "the controller is not known: the CRD of {kind} has no label {}",
             label::PROVIDER
         ));
     };
@@ -168,7 +168,7 @@ fn is_current(object: &Value, now: Timestamp) -> bool {
         || fields::reports(object).iter().filter_map(|it| it.since).any(is_recent)
 }
 
-/// The provider that a kind belongs to, by the label that every installation puts on its definition.
+/// The provider that a kind belongs to, by the label that every installation puts on its CRD.
 fn provider(snapshot: &ExplainSnapshot, group: &str, kind: &str) -> Option<String> {
     let labels = snapshot.workload.crd(group, kind).map(|it| &it.labels);
     if let Some(provider) = labels.and_then(|it| it.get(label::PROVIDER)) {
@@ -243,7 +243,7 @@ fn leader(
     namespace: &str,
     deployment: &str,
     now: Timestamp,
-) -> Option<(Leader, bool)> {
+) -> Option<(ControllerLeader, bool)> {
     let prefix = format!("{deployment}-");
     let lease = snapshot.leases.iter().find(|it| {
         text(it, "/metadata/namespace") == Some(namespace)
@@ -252,20 +252,20 @@ fn leader(
     let holder = text(lease, "/spec/holderIdentity")?.to_owned();
     let renewed = time(lease, "/spec/renewTime");
     let term = SignedDuration::from_secs(number(lease, "/spec/leaseDurationSeconds").unwrap_or(0));
-    let patience = LEAST_TERM.max(term.saturating_mul(3));
-    let has_lapsed = renewed.is_some_and(|it| now.duration_since(it) > patience);
-    Some((Leader { holder, renewed }, has_lapsed))
+    let limit = LEAST_TERM.max(term.saturating_mul(3));
+    let has_lapsed = renewed.is_some_and(|it| now.duration_since(it) > limit);
+    Some((ControllerLeader { holder, renewed }, has_lapsed))
 }
 
-/// What is wrong with a controller, if something is.
-pub(crate) fn complaint(controller: &Controller, kind: &str, program: &str) -> Option<Finding> {
+/// What is wrong with a controller, if anything.
+pub(crate) fn finding(controller: &Controller, kind: &str, program: &str) -> Option<Finding> {
     let problem = match controller.state {
         ControllerState::Running | ControllerState::Unknown => return None,
-        ControllerState::NotInstalled | ControllerState::Elsewhere => Problem::ProviderNotInstalled,
-        ControllerState::Missing => Problem::ControllerMissing,
-        ControllerState::ScaledToZero => Problem::ControllerScaledToZero,
-        ControllerState::NotAvailable => Problem::ControllerNotAvailable,
-        ControllerState::WithoutLeader => Problem::ControllerWithoutLeader,
+        ControllerState::NotInstalled | ControllerState::Elsewhere => ExplainProblem::ProviderNotInstalled,
+        ControllerState::Missing => ExplainProblem::ControllerMissing,
+        ControllerState::ScaledToZero => ExplainProblem::ControllerScaledToZero,
+        ControllerState::NotAvailable => ExplainProblem::ControllerNotAvailable,
+        ControllerState::WithoutLeader => ExplainProblem::ControllerWithoutLeader,
     };
     let namespace = controller.namespace.clone().unwrap_or_default();
     let provider = controller.provider.clone().unwrap_or_default();
@@ -285,7 +285,7 @@ pub(crate) fn complaint(controller: &Controller, kind: &str, program: &str) -> O
     };
     let certainty = if controller.state == ControllerState::Elsewhere { "may be" } else { "is" };
     let sentence = format!("No controller {certainty} reconciling {kind} objects: {}.", controller.sentence);
-    let finding = Finding::new(problem, object, sentence).by(controller.clone());
+    let finding = Finding::new(problem, object, sentence).with_controller(controller.clone());
     let name = controller.deployment.clone().unwrap_or_default();
     let all = format!("kubectl get deployments,pods -n {namespace}");
     Some(match controller.state {

@@ -1,4 +1,4 @@
-//! The end of a Cluster: what is still there, and who holds it.
+//! The deletion of a Cluster: what still exists, and which finalizers hold it.
 
 use capstan_api::{
     conditions::ConditionStatus,
@@ -9,9 +9,9 @@ use serde_json::Value;
 use super::{
     commands,
     control_plane::is_control_plane,
-    finding::{Finding, Problem},
-    inspector::{Inspector, say},
-    workers::MAKERS,
+    finding::{ExplainProblem, Finding},
+    inspector::{Inspector, condition_text},
+    workers::MACHINE_OWNERS,
 };
 use crate::fields::{self, annotations, deleted, finalizers, group, is_deleting, is_owned, kind, name, text};
 use crate::snapshot::Reference;
@@ -26,23 +26,23 @@ const CORE_FINALIZERS: [&str; 5] = [
     finalizer::MACHINE_POOL,
 ];
 
-/// Names in a sentence end after so many.
+/// How many names a sentence lists.
 const NAMES: usize = 5;
 
 impl<'a> Inspector<'a> {
-    /// Everything in the order in which it goes: Machines, control plane, infrastructure, the Cluster.
-    pub(crate) fn look_at_deletion(&mut self) {
+    /// Everything in the order of deletion: Machines, control plane, infrastructure, the Cluster.
+    pub(crate) fn check_deletion(&mut self) {
         let control_plane = Reference::at(self.cluster, "/spec/controlPlaneRef");
         let descendants: Vec<_> = self.descendants().collect();
         let ownership = OwnershipGraph::of(descendants.iter().copied());
         for machine in descendants.iter().filter(|it| kind(it) == "Machine" && is_deleting(it)) {
-            self.look_at_dying_machine(machine);
+            self.check_deleting_machine(machine);
         }
-        // A maker waits for its Machines; what it holds by itself shows once they are gone.
-        for maker in descendants.iter().filter(|it| kind(it) != "Machine" && is_deleting(it)) {
-            let id = ownership.find(&ObjectRef::of(maker));
+        // An owner waits for its Machines; its own finalizer matters once they are deleted.
+        for owner in descendants.iter().filter(|it| kind(it) != "Machine" && is_deleting(it)) {
+            let id = ownership.find(&ObjectRef::of(owner));
             if id.is_none_or(|it| ownership.dependents(it).next().is_none()) {
-                self.tell_of_finalizers(maker);
+                self.add_finalizers(owner);
             }
         }
         // The control plane's provider deletes its own Machines.
@@ -51,7 +51,7 @@ impl<'a> Inspector<'a> {
             .filter(|it| control_plane.is_none() || !(kind(it) == "Machine" && is_control_plane(it)))
             .collect();
         if !waited.is_empty() {
-            self.tell_of_descendants(&waited);
+            self.add_descendants(&waited);
         }
         let infrastructure = Reference::at(self.cluster, "/spec/infrastructureRef");
         let mut is_anything_left = !waited.is_empty();
@@ -59,49 +59,49 @@ impl<'a> Inspector<'a> {
             let Some(object) = self.index.object(&reference) else { continue };
             is_anything_left = true;
             if is_deleting(object) {
-                self.tell_of_finalizers(object);
+                self.add_finalizers(object);
             } else {
-                self.complain_of_webhooks(object);
+                self.check_webhooks(object);
             }
         }
-        self.look_at_own_finalizers(is_anything_left);
+        self.check_own_finalizers(is_anything_left);
     }
 
     fn descendants(&self) -> impl Iterator<Item = &'a Value> {
         let workload = self.workload;
-        MAKERS.into_iter().chain(["Machine"]).flat_map(|kind| workload.all(CORE_GROUP, kind))
+        MACHINE_OWNERS.into_iter().chain(["Machine"]).flat_map(|kind| workload.all(CORE_GROUP, kind))
     }
 
-    fn look_at_own_finalizers(&mut self, is_anything_left: bool) {
+    fn check_own_finalizers(&mut self, is_anything_left: bool) {
         let cluster = self.cluster;
         for holder in finalizers(cluster) {
-            // Core's own goes last, so it is worth a word only if nothing else is left.
+            // Core removes its own last, so it is a finding only if nothing else is left.
             if holder != finalizer::CLUSTER || !is_anything_left {
-                self.tell_of_finalizer(cluster, holder);
+                self.add_finalizer(cluster, holder);
             }
         }
     }
 
-    /// A Machine on its way out: hooks, then what it was made of, then itself.
-    pub(crate) fn look_at_dying_machine(&mut self, machine: &'a Value) {
+    /// A Machine that is being deleted: hooks, then its infrastructure and bootstrap configuration, then itself.
+    pub(crate) fn check_deleting_machine(&mut self, machine: &'a Value) {
         let prefixes = [annotation::PRE_DRAIN_HOOK_PREFIX, annotation::PRE_TERMINATE_HOOK_PREFIX];
         let is_hook = |name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix));
         let hooks: Vec<_> =
             annotations(machine).map(|(name, _)| name).filter(|it| is_hook(it)).cloned().collect();
         for hook in &hooks {
             let finding = Finding::new(
-                Problem::DeletionHeldByHook,
+                ExplainProblem::DeletionHeldByHook,
                 ObjectRef::of(machine),
                 format!(
-                    "{} is not deleted before somebody removes its hook, the annotation {hook}.",
-                    self.call(machine)
+                    "{} is deleted only after its hook, the annotation {hook}, is removed.",
+                    self.title(machine)
                 ),
             )
             .since(deleted(machine))
-            .saying(fields::report(machine, "Deleting").as_ref())
+            .with_condition(fields::report(machine, "Deleting").as_ref())
             .look(commands::describe(self.snapshot, machine))
             .go_on(commands::unannotate(self.snapshot, machine, hook));
-            self.tell(finding);
+            self.add(finding);
         }
         if !hooks.is_empty() {
             return;
@@ -113,14 +113,14 @@ impl<'a> Inspector<'a> {
             .filter(|it| is_deleting(it))
             .collect();
         for part in &parts {
-            self.tell_of_finalizers(part);
+            self.add_finalizers(part);
         }
         if parts.is_empty() {
-            self.tell_of_finalizers(machine);
+            self.add_finalizers(machine);
         }
     }
 
-    fn tell_of_descendants(&mut self, waited: &[&Value]) {
+    fn add_descendants(&mut self, waited: &[&Value]) {
         let cluster = self.cluster;
         let list = |objects: &[&Value]| {
             let names: Vec<_> =
@@ -135,20 +135,20 @@ impl<'a> Inspector<'a> {
             waited.iter().filter(|it| !is_deleting(it)).copied().partition(|it| has_owner(&it));
         let more = match (owned.is_empty(), loose.is_empty()) {
             (_, false) => format!(
-                " Nobody deletes {}, since nothing owns it: it belongs to the Cluster by its label only.",
+                " No controller deletes {}, because nothing owns it: it belongs to the Cluster by its label only.",
                 list(&loose)
             ),
-            (false, true) => format!(" Nobody has asked yet for {} to be deleted.", list(&owned)),
+            (false, true) => format!(" No controller has deleted {} yet.", list(&owned)),
             (true, true) => String::new(),
         };
         let mut finding = Finding::new(
-            Problem::DeletionWaitsForDescendants,
+            ExplainProblem::DeletionWaitsForDescendants,
             ObjectRef::of(cluster),
-            format!("{} goes when these are gone: {}.{more}", self.call(cluster), list(waited)),
+            format!("{} is deleted after these: {}.{more}", self.title(cluster), list(waited)),
         )
         .since(deleted(cluster))
-        .saying(fields::report(cluster, "Deleting").as_ref())
-        .by(self.controller_of(cluster))
+        .with_condition(fields::report(cluster, "Deleting").as_ref())
+        .with_controller(self.controller_of(cluster))
         .look(format!(
             "kubectl get machinedeployments,machinesets,machines -n {} -l {}={}",
             self.namespace,
@@ -163,59 +163,59 @@ impl<'a> Inspector<'a> {
                 self.namespace
             ));
         }
-        self.tell(finding);
+        self.add(finding);
     }
 
-    /// Tells who holds an object that is being deleted.
-    fn tell_of_finalizers(&mut self, object: &Value) {
+    /// Adds the finalizer that holds an object.
+    fn add_finalizers(&mut self, object: &Value) {
         if let Some(holder) = finalizers(object).first() {
-            self.tell_of_finalizer(object, holder);
+            self.add_finalizer(object, holder);
         }
     }
 
-    fn tell_of_finalizer(&mut self, object: &Value, holder: &str) {
+    fn add_finalizer(&mut self, object: &Value, holder: &str) {
         let report = fields::report(object, "Deleting").filter(|it| it.status == ConditionStatus::True);
-        let says = report.as_ref().map(|it| format!("; {}", say(it))).unwrap_or_default();
-        let (look, call) = (commands::describe(self.snapshot, object), self.call(object));
+        let says = report.as_ref().map(|it| format!("; {}", condition_text(it))).unwrap_or_default();
+        let (look, call) = (commands::describe(self.snapshot, object), self.title(object));
         let finding = |whose: &str| {
             Finding::new(
-                Problem::DeletionHeldByFinalizer,
+                ExplainProblem::DeletionHeldByFinalizer,
                 ObjectRef::of(object),
                 format!("{call} is being deleted, and held by finalizer {holder}, {whose}{says}."),
             )
             .since(deleted(object))
-            .saying(report.as_ref())
+            .with_condition(report.as_ref())
         };
         let finding = match holder_of(object, holder) {
             Holder::Controller => {
                 let whose = match self.controller_of(object).provider {
-                    Some(provider) => format!("which provider {provider} is to remove"),
-                    None => "which its own controller is to remove".to_owned(),
+                    Some(provider) => format!("which provider {provider} removes"),
+                    None => "which its own controller removes".to_owned(),
                 };
-                return self.tell_of_unfinished(object, finding(&whose));
+                return self.add_unfinished(object, finding(&whose));
             }
             Holder::Kubernetes => {
                 finding("which Kubernetes removes once all that it owns is gone").look(look)
             }
             Holder::Stranger(domain) => {
                 let whose = format!(
-                    "which belongs to no provider; whoever uses {domain} is to remove it, or you once what it guards is gone"
+                    "which belongs to no provider: the owner of {domain} removes it, or you do once what it protects is gone"
                 );
                 finding(&whose).look(look).go_on(commands::unfinalize(self.snapshot, object, holder))
             }
         };
-        self.tell(finding);
+        self.add(finding);
     }
 }
 
-/// Who is to remove a finalizer.
+/// What removes a finalizer.
 #[derive(Debug, PartialEq, Eq)]
 enum Holder<'a> {
     /// The controller of the object's kind.
     Controller,
     /// Kubernetes itself.
     Kubernetes,
-    /// Somebody else, who uses that domain.
+    /// The owner of that domain.
     Stranger(&'a str),
 }
 

@@ -1,4 +1,4 @@
-//! What is found, for people and for programs.
+//! Findings, for people and for programs.
 
 use capstan_api::conditions::Report;
 use jiff::Timestamp;
@@ -7,55 +7,55 @@ use serde::Serialize;
 use super::controllers::Controller;
 use capstan_management::ObjectRef;
 
-/// A way to be stuck.
+/// The kinds of findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Problem {
+pub enum ExplainProblem {
     /// `spec.paused` stops the controllers.
     Paused,
     /// An annotation stops the controllers of one object.
     PausedByAnnotation,
-    /// No controller has looked at the Cluster.
+    /// No controller has reported on the Cluster.
     NotObserved,
     /// The provider is installed, but has no Deployment.
     ControllerMissing,
-    /// The controller's Deployment is to have no replicas.
+    /// The controller's Deployment is scaled to zero.
     ControllerScaledToZero,
     /// The controller's Deployment has no replica that is available.
     ControllerNotAvailable,
     /// The controller's replicas run, but none of them leads.
     ControllerWithoutLeader,
-    /// The provider that a kind belongs to is not there.
+    /// The provider that a kind belongs to is not installed.
     ProviderNotInstalled,
-    /// Nobody answers a webhook that the API server must ask before a write.
+    /// A webhook that the API server must call before a write does not answer.
     WebhookUnreachable,
-    /// Nobody answers the webhook that converts the objects of a kind.
+    /// The conversion webhook of a kind does not answer.
     ConversionWebhookUnreachable,
     /// The ClusterClass of a topology does not exist.
     ClusterClassMissing,
-    /// The topology controller has not made the Cluster what its ClusterClass says.
+    /// The topology controller has not created the Cluster's objects from its ClusterClass.
     TopologyNotReconciled,
-    /// The kind of a reference has no CustomResourceDefinition.
+    /// The kind of a reference has no CRD.
     KindNotInstalled,
-    /// The CustomResourceDefinition of a kind names no contract that core understands.
+    /// The CRD of a kind has no contract label that core understands.
     NoContract,
-    /// The contract labels of the CustomResourceDefinition name only versions that it does not serve.
+    /// The contract labels of a CRD name only versions that it does not serve.
     VersionNotServed,
     /// The kind of a reference is cluster-scoped, but the contract asks for a namespaced one.
     ClusterScoped,
     /// A reference names an object that does not exist.
     ObjectMissing,
-    /// An object that the Cluster stands on is being deleted.
+    /// An object that the Cluster needs is being deleted.
     ObjectDeleting,
     /// An object cannot be read.
     Unreadable,
-    /// A provider says that it has given up.
+    /// A provider reports a terminal failure.
     TerminalFailure,
-    /// Infrastructure is managed by somebody else, who does not say that it is done.
+    /// Infrastructure is managed externally and not reported as done.
     ExternallyManaged,
     /// Infrastructure is not provisioned, or not ready.
     InfrastructureNotReady,
-    /// Nobody says where the control plane is to be reached.
+    /// The control plane has no endpoint.
     EndpointMissing,
     /// The Cluster names no control plane.
     ControlPlaneRefMissing,
@@ -63,38 +63,38 @@ pub enum Problem {
     ControlPlaneNotInitialized,
     /// The control plane was initialized, but is not available.
     ControlPlaneNotAvailable,
-    /// There is no kubeconfig to reach the workload cluster by.
+    /// The Secret with the kubeconfig of the workload cluster does not exist.
     KubeconfigMissing,
     /// The workload cluster cannot be reached.
     ConnectionLost,
-    /// Machines are to be newer than their control plane.
+    /// Workers ask for a newer version than their control plane has.
     VersionSkew,
-    /// Bootstrap data has not been made.
+    /// Bootstrap data has not been created.
     BootstrapNotReady,
-    /// Bootstrap data was to be in a Secret that does not exist.
+    /// The Secret of the bootstrap data does not exist.
     BootstrapDataMissing,
     /// A machine runs, but no Node has joined.
     MachineWithoutNode,
-    /// A Machine has failed for good.
+    /// A Machine has failed.
     MachineFailed,
     /// A Machine is not ready for another reason.
     MachineNotReady,
     /// Workers are not available for another reason.
     WorkersNotAvailable,
-    /// An object is deleted once somebody removes a finalizer.
+    /// A finalizer holds an object that is being deleted.
     DeletionHeldByFinalizer,
-    /// A Machine is deleted once somebody removes a hook.
+    /// A hook holds a Machine that is being deleted.
     DeletionHeldByHook,
-    /// The Cluster is deleted once its descendants are gone.
+    /// The Cluster is deleted after its descendants.
     DeletionWaitsForDescendants,
-    /// A condition of the Cluster says so, and nothing else is known.
+    /// A condition of the Cluster that nothing else explains.
     Condition,
 }
 
 /// What a command is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Purpose {
+pub enum CommandPurpose {
     /// It shows more.
     Look,
     /// It changes something, so that things go on.
@@ -103,9 +103,9 @@ pub enum Purpose {
 
 /// A command that can be copied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Command {
-    /// What it is for.
-    pub purpose: Purpose,
+pub struct FindingCommand {
+    /// Its purpose.
+    pub purpose: CommandPurpose,
     /// The command.
     pub command: String,
 }
@@ -135,30 +135,30 @@ impl From<&Report> for ConditionSeen {
     }
 }
 
-/// One thing that is in the way.
+/// Something that keeps a Cluster from being available or deleted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What it is.
-    pub problem: Problem,
-    /// The object that is stuck.
+    /// The kind of finding.
+    pub problem: ExplainProblem,
+    /// The object concerned.
     pub object: ObjectRef,
-    /// The same in a sentence.
+    /// The finding in a sentence.
     pub sentence: String,
-    /// What the object itself says.
+    /// The condition that the object reports.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub condition: Option<ConditionSeen>,
     /// Since when.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// Who is to act.
+    /// The controller that acts on the object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub controller: Option<Controller>,
-    /// What to do.
-    pub commands: Vec<Command>,
+    /// Commands to copy.
+    pub commands: Vec<FindingCommand>,
 }
 
 impl Finding {
-    pub(crate) fn new(problem: Problem, object: ObjectRef, sentence: impl Into<String>) -> Self {
+    pub(crate) fn new(problem: ExplainProblem, object: ObjectRef, sentence: impl Into<String>) -> Self {
         Self {
             problem,
             object,
@@ -175,8 +175,8 @@ impl Finding {
         self
     }
 
-    /// With what the object says, and since when it does.
-    pub(crate) fn saying(mut self, report: Option<&Report>) -> Self {
+    /// With a condition of the object, and since when it holds.
+    pub(crate) fn with_condition(mut self, report: Option<&Report>) -> Self {
         if let Some(report) = report {
             self.condition = Some(report.into());
             self.since = report.since.or(self.since);
@@ -184,13 +184,13 @@ impl Finding {
         self
     }
 
-    pub(crate) fn by(mut self, controller: Controller) -> Self {
+    pub(crate) fn with_controller(mut self, controller: Controller) -> Self {
         self.controller = Some(controller);
         self
     }
 
     pub(crate) fn look(self, command: impl Into<String>) -> Self {
-        self.with(Purpose::Look, command.into())
+        self.with(CommandPurpose::Look, command.into())
     }
 
     pub(crate) fn look_if(self, command: Option<String>) -> Self {
@@ -201,45 +201,45 @@ impl Finding {
     }
 
     pub(crate) fn go_on(self, command: impl Into<String>) -> Self {
-        self.with(Purpose::GoOn, command.into())
+        self.with(CommandPurpose::GoOn, command.into())
     }
 
-    fn with(mut self, purpose: Purpose, command: String) -> Self {
-        self.commands.push(Command { purpose, command });
+    fn with(mut self, purpose: CommandPurpose, command: String) -> Self {
+        self.commands.push(FindingCommand { purpose, command });
         self
     }
 }
 
-/// How a Cluster is.
+/// The state of a Cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum State {
-    /// It says that it is available.
+pub enum ClusterState {
+    /// It reports that it is available.
     Available,
-    /// It says that it is not.
+    /// It reports that it is not.
     NotAvailable,
-    /// Nobody knows.
+    /// It does not report it.
     Unknown,
-    /// It is on its way out.
+    /// It is being deleted.
     Deleting,
 }
 
-/// Why a Cluster is as it is.
+/// The explanation of a Cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Explanation {
     /// The Cluster.
     pub cluster: ObjectRef,
-    /// How it is.
-    pub state: State,
-    /// Since when, if it says so.
+    /// Its state.
+    pub state: ClusterState,
+    /// Since when, if it reports that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
     /// Its phase, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
-    /// All of it in one sentence.
+    /// The explanation in one sentence.
     pub summary: String,
-    /// What is in the way; all others depend on the first.
+    /// The findings; the others depend on the first.
     pub findings: Vec<Finding>,
     /// What could not be read, so that it is not part of the explanation.
     pub unreadable: Vec<String>,

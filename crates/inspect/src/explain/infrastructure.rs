@@ -1,12 +1,12 @@
-//! What a Cluster stands on, and where its control plane is to be reached.
+//! The infrastructure of a Cluster, and the endpoint of its control plane.
 
 use capstan_api::{conditions::ConditionStatus, contract::ContractVersion, names::annotation};
 use serde_json::{Value, json};
 
 use super::{
     commands,
-    finding::{Finding, Problem},
-    inspector::{Inspector, say},
+    finding::{ExplainProblem, Finding},
+    inspector::{Inspector, condition_text},
     references::{Found, PROVISIONED},
 };
 use crate::fields::{self, created, has_endpoint, has_external_manager};
@@ -14,21 +14,21 @@ use crate::snapshot::Reference;
 use capstan_management::ObjectRef;
 
 impl<'a> Inspector<'a> {
-    pub(crate) fn look_at_infrastructure(&mut self) {
+    pub(crate) fn check_infrastructure(&mut self) {
         let Some(reference) = Reference::at(self.cluster, "/spec/infrastructureRef") else {
             return;
         };
         let Some(found) = self.follow(self.cluster, "spec.infrastructureRef", &reference) else {
             return;
         };
-        if self.tell_of_infrastructure(found) && !has_endpoint(self.cluster) {
-            self.tell_of_missing_endpoint(found.object);
+        if self.check_provisioned(found) && !has_endpoint(self.cluster) {
+            self.add_missing_endpoint(found.object);
         }
     }
 
-    /// Tells why infrastructure is not done; says whether it is.
-    pub(crate) fn tell_of_infrastructure(&mut self, found: Found<'a>) -> bool {
-        if self.tell_of_standstill(found) {
+    /// Adds why infrastructure is not done. Returns whether it is.
+    pub(crate) fn check_provisioned(&mut self, found: Found<'a>) -> bool {
+        if self.add_standstill(found) {
             return false;
         }
         let object = found.object;
@@ -38,7 +38,7 @@ impl<'a> Inspector<'a> {
             return true;
         }
         if !is_provisioned && has_external_manager(object) {
-            self.tell_of_external_manager(found);
+            self.add_external_manager(found);
             return false;
         }
         let state = if is_provisioned {
@@ -46,28 +46,28 @@ impl<'a> Inspector<'a> {
         } else {
             format!("is not provisioned: {} is not true", found.path(PROVISIONED))
         };
-        let says = report.as_ref().map(|it| format!("; {}", say(it))).unwrap_or_default();
-        let sentence = format!("{} {state}{says}.", self.call(object));
-        let finding = Finding::new(Problem::InfrastructureNotReady, ObjectRef::of(object), sentence)
+        let says = report.as_ref().map(|it| format!("; {}", condition_text(it))).unwrap_or_default();
+        let sentence = format!("{} {state}{says}.", self.title(object));
+        let finding = Finding::new(ExplainProblem::InfrastructureNotReady, ObjectRef::of(object), sentence)
             .since(created(object))
-            .saying(report.as_ref());
-        self.tell_of_unfinished(object, finding);
+            .with_condition(report.as_ref());
+        self.add_unfinished(object, finding);
         is_provisioned
     }
 
-    fn tell_of_external_manager(&mut self, found: Found<'a>) {
+    fn add_external_manager(&mut self, found: Found<'a>) {
         let object = found.object;
         let status = match found.contract {
             Some(ContractVersion::V1Beta1) => json!({"ready": true}),
             _ => json!({"initialization": {"provisioned": true}}),
         };
         let finding = Finding::new(
-            Problem::ExternallyManaged,
+            ExplainProblem::ExternallyManaged,
             ObjectRef::of(object),
             format!(
-                "{} is managed by somebody else, since it has {}: its provider leaves it alone, and whoever manages it has \
-                 not set {} to true.",
-                self.call(object),
+                "{} is managed externally, because it has {}: its provider leaves it alone, and its manager has not set {} to \
+                 true.",
+                self.title(object),
                 annotation::MANAGED_BY,
                 found.path(PROVISIONED),
             ),
@@ -78,10 +78,10 @@ impl<'a> Inspector<'a> {
             "{} --subresource status",
             commands::patch(self.snapshot, object, &json!({ "status": status }))
         ));
-        self.tell(finding);
+        self.add(finding);
     }
 
-    fn tell_of_missing_endpoint(&mut self, infrastructure: &Value) {
+    fn add_missing_endpoint(&mut self, infrastructure: &Value) {
         let cluster = self.cluster;
         let control_plane =
             Reference::at(cluster, "/spec/controlPlaneRef").and_then(|it| self.index.object(&it));
@@ -89,37 +89,36 @@ impl<'a> Inspector<'a> {
         let (object, sentence) = if let Some(giver) = giver {
             let sentence = format!(
                 "{} has no spec.controlPlaneEndpoint, though {} has one: core has not copied it.",
-                self.call(cluster),
-                self.call(giver)
+                self.title(cluster),
+                self.title(giver)
             );
             (cluster, sentence)
         } else {
             let also = match control_plane {
                 Some(other) => {
-                    format!("neither {} nor {} sets it", self.call(infrastructure), self.call(other))
+                    format!("neither {} nor {} sets it", self.title(infrastructure), self.title(other))
                 }
-                None => format!("{} is provisioned without it", self.call(infrastructure)),
+                None => format!("{} is provisioned without it", self.title(infrastructure)),
             };
-            let sentence = format!(
-                "Nobody says where the control plane is to be reached (spec.controlPlaneEndpoint): {also}."
-            );
+            let sentence =
+                format!("The address of the control plane is not known (spec.controlPlaneEndpoint): {also}.");
             (infrastructure, sentence)
         };
         let endpoint = json!({"spec": {"controlPlaneEndpoint": {"host": "HOST", "port": 6443}}});
         let controller = self.controller_of(object);
-        let finding = Finding::new(Problem::EndpointMissing, ObjectRef::of(object), sentence)
+        let finding = Finding::new(ExplainProblem::EndpointMissing, ObjectRef::of(object), sentence)
             .since(created(cluster))
             .look(commands::describe(self.snapshot, object))
             .look_if(controller.logs())
             .go_on(commands::patch(self.snapshot, cluster, &endpoint))
-            .by(controller);
-        self.tell(finding);
+            .with_controller(controller);
+        self.add(finding);
     }
 }
 
 /// The condition of a provider's object that says what is wrong: its summary, or else the first that does not hold.
 pub(crate) fn worst(object: &Value) -> Option<capstan_api::conditions::Report> {
-    // What is bad when it holds says nothing by not holding.
+    // Conditions that are good news when they are False.
     const NEGATIVE: [&str; 7] =
         ["Paused", "Deleting", "RollingOut", "ScalingUp", "ScalingDown", "Updating", "Remediating"];
     let reports = fields::reports(object);

@@ -1,4 +1,4 @@
-//! The walk over a snapshot: what is told, and what is told first.
+//! The walk over a snapshot, and the order of findings.
 
 use capstan_api::{
     conditions::{ConditionStatus, Report},
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{
     commands,
     controllers::{Controller, controller},
-    finding::{Explanation, Finding, Problem, State},
+    finding::{ClusterState, ExplainProblem, Explanation, Finding},
     snapshot::ExplainSnapshot,
 };
 use crate::fields::{
@@ -48,15 +48,15 @@ impl<'a> Inspector<'a> {
         Self { snapshot, workload, index, cluster, namespace, program, now, findings: Vec::new() }
     }
 
-    /// Tells something.
-    pub(crate) fn tell(&mut self, finding: Finding) {
+    /// Adds a finding.
+    pub(crate) fn add(&mut self, finding: Finding) {
         if !self.findings.contains(&finding) {
             self.findings.push(finding);
         }
     }
 
-    /// Tells something that is in the way of many objects, and is told for the first of them.
-    pub(crate) fn tell_once(&mut self, finding: Finding) {
+    /// Adds a finding that concerns many objects, for the first of them.
+    pub(crate) fn add_once(&mut self, finding: Finding) {
         let is_told =
             self.findings.iter().any(|it| it.problem == finding.problem && it.object == finding.object);
         if !is_told {
@@ -64,13 +64,13 @@ impl<'a> Inspector<'a> {
         }
     }
 
-    /// How many things are in the way so far.
+    /// How many findings there are so far.
     pub(crate) fn count(&self) -> usize {
         self.findings.len()
     }
 
     /// What an object is called in a sentence.
-    pub(crate) fn call(&self, object: &Value) -> String {
+    pub(crate) fn title(&self, object: &Value) -> String {
         format!("{} {}/{}", kind(object), self.namespace, name(object))
     }
 
@@ -79,13 +79,13 @@ impl<'a> Inspector<'a> {
     }
 
     /// A condition of the Cluster.
-    pub(crate) fn report(&self, type_: &str) -> Option<Report> {
+    pub(crate) fn condition(&self, type_: &str) -> Option<Report> {
         fields::report(self.cluster, type_)
     }
 
     /// Whether a condition of the Cluster says that something is wrong.
     pub(crate) fn is_bad(&self, type_: &str) -> bool {
-        self.report(type_).is_some_and(|it| it.status != ConditionStatus::True)
+        self.condition(type_).is_some_and(|it| it.status != ConditionStatus::True)
     }
 
     pub(crate) fn has_topology(&self) -> bool {
@@ -105,72 +105,72 @@ impl<'a> Inspector<'a> {
             "/status/v1beta2/initialization/controlPlaneInitialized",
         ];
         is_true(self.cluster, &latched)
-            || self.report("ControlPlaneInitialized").is_some_and(|it| it.status == ConditionStatus::True)
+            || self.condition("ControlPlaneInitialized").is_some_and(|it| it.status == ConditionStatus::True)
     }
 
     /// What sums a Cluster up; older cores know only whether it is ready.
     fn summary_report(&self) -> Option<Report> {
-        self.report("Available").or_else(|| self.report("Ready"))
+        self.condition("Available").or_else(|| self.condition("Ready"))
     }
 
-    pub(crate) fn state(&self) -> State {
+    pub(crate) fn state(&self) -> ClusterState {
         if is_deleting(self.cluster) {
-            return State::Deleting;
+            return ClusterState::Deleting;
         }
         match self.summary_report().map(|it| it.status) {
-            Some(ConditionStatus::True) => State::Available,
-            Some(ConditionStatus::False) => State::NotAvailable,
-            Some(ConditionStatus::Unknown) | None => State::Unknown,
+            Some(ConditionStatus::True) => ClusterState::Available,
+            Some(ConditionStatus::False) => ClusterState::NotAvailable,
+            Some(ConditionStatus::Unknown) | None => ClusterState::Unknown,
         }
     }
 
-    /// The Cluster itself: paused, or nobody's.
-    pub(crate) fn look_at_cluster(&mut self) {
+    /// The Cluster itself: paused, without controller, or not observed.
+    pub(crate) fn check_cluster(&mut self) {
         let cluster = self.cluster;
         if let Some(note) = self.workload.unreadable(group(cluster), "Cluster", name(cluster)) {
-            let sentence = format!("{} cannot be read: {}.", self.call(cluster), note.reason);
-            if !self.blame(cluster) {
-                self.tell(Finding::new(Problem::Unreadable, ObjectRef::of(cluster), sentence));
+            let sentence = format!("{} cannot be read: {}.", self.title(cluster), note.reason);
+            if !self.check_controller(cluster) {
+                self.add(Finding::new(ExplainProblem::Unreadable, ObjectRef::of(cluster), sentence));
             }
             return;
         }
         if is_true(cluster, &["/spec/paused"]) {
             let finding = Finding::new(
-                Problem::Paused,
+                ExplainProblem::Paused,
                 ObjectRef::of(cluster),
                 format!(
                     "{} is paused by spec.paused: no controller touches it or anything that belongs to it.",
-                    self.call(cluster)
+                    self.title(cluster)
                 ),
             )
-            .saying(self.report("Paused").as_ref())
+            .with_condition(self.condition("Paused").as_ref())
             .go_on(commands::patch(self.snapshot, cluster, &json!({"spec": {"paused": false}})));
-            self.tell(finding);
+            self.add(finding);
         }
         if is_paused_by_annotation(cluster) {
-            self.tell_of_annotation(cluster);
+            self.add_paused_by_annotation(cluster);
         }
-        self.blame(cluster);
+        self.check_controller(cluster);
         let is_seen = text(cluster, "/status/phase").is_some() || !fields::reports(cluster).is_empty();
         if !is_seen && self.count() == 0 {
             let finding = Finding::new(
-                Problem::NotObserved,
+                ExplainProblem::NotObserved,
                 ObjectRef::of(cluster),
                 format!(
-                    "No controller has looked at {} yet: it has neither phase nor conditions.",
-                    self.call(cluster)
+                    "No controller has reported on {} yet: it has neither phase nor conditions.",
+                    self.title(cluster)
                 ),
             )
             .since(created(cluster))
-            .by(self.controller_of(cluster))
+            .with_controller(self.controller_of(cluster))
             .look(format!("kubectl get deployments -A -l {}={CORE_PROVIDER}", label::PROVIDER));
-            self.tell(finding);
+            self.add(finding);
         }
     }
 
-    /// What the Cluster complains of and nothing else explains: gates, or reasons that are its controller's alone.
-    pub(crate) fn look_at_other_conditions(&mut self) {
-        if self.state() == State::Available {
+    /// What nothing else explains: gates, and conditions with reasons of the Cluster's controller.
+    pub(crate) fn check_other_conditions(&mut self) {
+        if self.state() == ClusterState::Available {
             return;
         }
         let gates = self.cluster.pointer("/spec/availabilityGates").and_then(Value::as_array);
@@ -178,10 +178,11 @@ impl<'a> Inspector<'a> {
             let type_ = gate["conditionType"].as_str().unwrap_or_default();
             let wanted =
                 if gate["polarity"] == "Negative" { ConditionStatus::False } else { ConditionStatus::True };
-            let report = self.report(type_);
+            let report = self.condition(type_);
             if report.as_ref().is_none_or(|it| it.status != wanted) {
-                let says = report.as_ref().map_or_else(|| "nobody reports it".to_owned(), say);
-                self.tell_of_condition(report.as_ref(), &format!("waits for its gate {type_}: {says}"));
+                let says =
+                    report.as_ref().map_or_else(|| "no controller reports it".to_owned(), condition_text);
+                self.add_condition(report.as_ref(), &format!("waits for its gate {type_}: {says}"));
             }
         }
         if self.count() > 0 {
@@ -191,44 +192,44 @@ impl<'a> Inspector<'a> {
         let bad =
             all.iter().find(|it| PARTS.contains(&it.type_.as_str()) && it.status != ConditionStatus::True);
         if let Some(report) = bad.cloned().or_else(|| self.summary_report()) {
-            self.tell_of_condition(Some(&report), &format!("says only this: {}", say(&report)));
+            self.add_condition(Some(&report), &format!("reports only this: {}", condition_text(&report)));
         }
     }
 
-    fn tell_of_condition(&mut self, report: Option<&Report>, says: &str) {
+    fn add_condition(&mut self, report: Option<&Report>, says: &str) {
         let cluster = self.cluster;
         let finding = Finding::new(
-            Problem::Condition,
+            ExplainProblem::Condition,
             ObjectRef::of(cluster),
-            format!("{} {says}.", self.call(cluster)),
+            format!("{} {says}.", self.title(cluster)),
         )
         .since(created(cluster))
-        .saying(report)
-        .by(self.controller_of(cluster))
+        .with_condition(report)
+        .with_controller(self.controller_of(cluster))
         .look(commands::describe(self.snapshot, cluster));
-        self.tell(finding);
+        self.add(finding);
     }
 
     pub(crate) fn finish(self) -> Explanation {
         let state = self.state();
-        let call = self.call(self.cluster);
+        let call = self.title(self.cluster);
         let summary = match (state, self.findings.is_empty()) {
-            (State::Available, true) => format!("{call} is available. Nothing is in its way."),
-            (State::Available, false) => {
-                format!("{call} says that it is available, but not all is as it should be.")
+            (ClusterState::Available, true) => format!("{call} is available. Nothing is in its way."),
+            (ClusterState::Available, false) => {
+                format!("{call} reports that it is available, but not everything is as it should be.")
             }
-            (State::NotAvailable | State::Unknown, true) => {
+            (ClusterState::NotAvailable | ClusterState::Unknown, true) => {
                 format!("{call} is not available, and nothing was found that is in its way.")
             }
-            (State::NotAvailable, false) => format!("{call} is not available."),
-            (State::Unknown, false) => format!("{call} is not available, as far as anybody knows."),
-            (State::Deleting, true) => {
+            (ClusterState::NotAvailable, false) => format!("{call} is not available."),
+            (ClusterState::Unknown, false) => format!("{call} does not report whether it is available."),
+            (ClusterState::Deleting, true) => {
                 format!("{call} is being deleted, and nothing was found that is in the way.")
             }
-            (State::Deleting, false) => format!("{call} is being deleted, and is not gone yet."),
+            (ClusterState::Deleting, false) => format!("{call} is being deleted."),
         };
         let since = match state {
-            State::Deleting => deleted(self.cluster),
+            ClusterState::Deleting => deleted(self.cluster),
             _ => self.summary_report().and_then(|it| it.since).or_else(|| created(self.cluster)),
         };
         let unreadable = self.workload.unreadable.iter().map(|it| match it.what.name.as_str() {
@@ -248,7 +249,7 @@ impl<'a> Inspector<'a> {
 }
 
 /// A condition within a sentence.
-pub(crate) fn say(report: &Report) -> String {
+pub(crate) fn condition_text(report: &Report) -> String {
     let message = report.message.trim_end_matches('.');
     let message = if message.is_empty() { String::new() } else { format!(": {message}") };
     format!("{} is {} ({}){message}", report.type_, report.status, report.reason)

@@ -1,4 +1,4 @@
-//! Why a Cluster is not available: what everything else waits for, who is to act, and what to do.
+//! Why a Cluster is not available: what everything else waits for, which controller acts on it, and what to do.
 //!
 //! [`read`](read::read) takes a snapshot of all that belongs to a Cluster, and [`explain`] finds in it, without a
 //! request, what is in the way, in the order in which things depend on each other.
@@ -20,8 +20,10 @@ mod topology;
 mod webhooks;
 mod workers;
 
-pub use controllers::{Controller, ControllerState, Leader};
-pub use finding::{Command, ConditionSeen, Explanation, Finding, Problem, Purpose, State};
+pub use controllers::{Controller, ControllerLeader, ControllerState};
+pub use finding::{
+    ClusterState, CommandPurpose, ConditionSeen, ExplainProblem, Explanation, Finding, FindingCommand,
+};
 pub use read::read;
 pub use snapshot::ExplainSnapshot;
 
@@ -29,19 +31,19 @@ use jiff::Timestamp;
 
 use self::inspector::Inspector;
 
-/// Explains a Cluster to the user of a program of that name.
+/// Explains a Cluster. `program` is the name of the program in commands to copy.
 pub fn explain(snapshot: &ExplainSnapshot, program: &str, now: Timestamp) -> Explanation {
     let mut inspector = Inspector::new(snapshot, program, now);
-    inspector.look_at_cluster();
-    if inspector.state() == State::Deleting {
-        inspector.look_at_deletion();
+    inspector.check_cluster();
+    if inspector.state() == ClusterState::Deleting {
+        inspector.check_deletion();
     } else {
-        inspector.look_at_topology();
-        inspector.look_at_infrastructure();
-        inspector.look_at_control_plane();
-        inspector.look_at_connection();
-        inspector.look_at_workers();
-        inspector.look_at_other_conditions();
+        inspector.check_topology();
+        inspector.check_infrastructure();
+        inspector.check_control_plane();
+        inspector.check_connection();
+        inspector.check_workers();
+        inspector.check_other_conditions();
     }
     inspector.finish()
 }

@@ -11,7 +11,7 @@ use futures::{
 };
 use serde_json::{Value, json};
 
-use super::{ExplainSnapshot, topology, webhooks, workers::MAKERS};
+use super::{ExplainSnapshot, topology, webhooks, workers::MACHINE_OWNERS};
 use crate::{
     clusters::ClusterError,
     fields::text,
@@ -40,7 +40,7 @@ pub async fn read(
     Ok(snapshot)
 }
 
-/// What all providers are made of, and what carries the Cluster's name.
+/// The components of all providers, and what carries the Cluster's name.
 async fn read_providers(reader: &Reader<'_>) -> Result<ExplainSnapshot, ServerError> {
     let inventory = async {
         match Inventory::read(reader.cluster).await {
@@ -89,7 +89,7 @@ async fn read_named(reader: &Reader<'_>, snapshot: &mut ExplainSnapshot) -> Resu
     }
     let missing = wanted.difference(&snapshot.secrets);
     let found = stream::iter(missing).map(|it| has_secret(reader, it)).buffer_unordered(REQUESTS_AT_ONCE);
-    let used = MAKERS.into_iter().chain(["Machine"]);
+    let used = MACHINE_OWNERS.into_iter().chain(["Machine"]);
     let used = used.filter(|it| snapshot.workload.all(CORE_GROUP, it).next().is_some());
     let crds = used.map(async |it| Ok::<_, ServerError>((it, reader.crd(CORE_GROUP, it).await?)));
     let (found, crds, leases, class) = tokio::try_join!(

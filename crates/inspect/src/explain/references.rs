@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{
     commands,
     controllers::{self, ControllerState},
-    finding::{Finding, Problem},
+    finding::{ExplainProblem, Finding},
     inspector::Inspector,
 };
 use crate::fields::{
@@ -22,7 +22,7 @@ use capstan_management::ObjectRef;
 #[derive(Clone, Copy)]
 pub(crate) struct Found<'a> {
     pub(crate) object: &'a Value,
-    /// The contract that its provider keeps; not known where definitions cannot be read.
+    /// The contract that its provider keeps; not known where CRDs cannot be read.
     pub(crate) contract: Option<ContractVersion>,
 }
 
@@ -59,20 +59,20 @@ impl Found<'_> {
 }
 
 impl<'a> Inspector<'a> {
-    /// The object that a field of another one names; what keeps it from being found is told.
+    /// The object that a field of another one names. Adds what keeps it from being found.
     pub(crate) fn follow(&mut self, owner: &Value, field: &str, reference: &Reference) -> Option<Found<'a>> {
         let snapshot = self.snapshot;
         let Reference { group, kind, name, .. } = reference;
         if let Some(note) = self.workload.unreadable(group, kind, name) {
-            // A converter that nobody runs is told by itself.
-            if !self.complain_of_webhooks(&self.stand_in(owner, reference)) {
+            // A conversion webhook that does not answer is a finding of its own.
+            if !self.check_webhooks(&self.stand_in(owner, reference)) {
                 let sentence = format!(
                     "{kind} {name}, which {field} of {} names, cannot be read: {}.",
-                    self.call(owner),
+                    self.title(owner),
                     note.reason
                 );
-                self.tell(
-                    Finding::new(Problem::Unreadable, self.target(owner, reference), sentence)
+                self.add(
+                    Finding::new(ExplainProblem::Unreadable, self.target(owner, reference), sentence)
                         .look(commands::describe(snapshot, &self.stand_in(owner, reference))),
                 );
             }
@@ -81,37 +81,37 @@ impl<'a> Inspector<'a> {
         let contract = match self.workload.crd(group, kind) {
             None if self.workload.is_crd_unreadable(group, kind) => None,
             None => {
-                self.tell_of_missing_kind(owner, field, reference);
+                self.add_missing_kind(owner, field, reference);
                 return None;
             }
             Some(crd) => {
                 let Some(picked) = crd.picked().filter(|_| crd.is_namespaced) else {
-                    self.tell_once(self.broken_contract(owner, field, reference, crd));
+                    self.add_once(self.broken_contract(owner, field, reference, crd));
                     return None;
                 };
                 Some(picked.contract)
             }
         };
         let Some(object) = self.index.object(reference) else {
-            self.tell_of_missing_object(owner, field, reference);
+            self.add_missing_object(owner, field, reference);
             return None;
         };
         Some(Found { object, contract })
     }
 
-    fn tell_of_missing_kind(&mut self, owner: &Value, field: &str, reference: &Reference) {
+    fn add_missing_kind(&mut self, owner: &Value, field: &str, reference: &Reference) {
         let Reference { group, kind, .. } = reference;
         let crd = crd_name(group, kind);
         let sentence = match self.workload.misnamed.get(&crd) {
             None => format!(
                 "{} refers by {field} to a {kind} of {group}, but that kind is not installed: CustomResourceDefinition \
                  {crd} does not exist.",
-                self.call(owner)
+                self.title(owner)
             ),
             Some(other) => format!(
                 "{} refers by {field} to a {kind} of {group}, whose CustomResourceDefinition is called {other}; \
                  controllers look for it under the name {crd}, and do not find it.",
-                self.call(owner)
+                self.title(owner)
             ),
         };
         let flag = match group.as_str() {
@@ -119,17 +119,17 @@ impl<'a> Inspector<'a> {
             CONTROL_PLANE_GROUP => "control-plane",
             _ => "infrastructure",
         };
-        let finding = Finding::new(Problem::KindNotInstalled, self.target(owner, reference), sentence)
+        let finding = Finding::new(ExplainProblem::KindNotInstalled, self.target(owner, reference), sentence)
             .since(created(owner))
             .look(format!("kubectl get crds | grep {group}"))
             .go_on(format!("{} init --{flag} PROVIDER", self.program));
-        self.tell(finding);
+        self.add(finding);
     }
 
     /// What is wrong with a CRD that core does not speak with: its scope, or its contract labels.
     fn broken_contract(&self, owner: &Value, field: &str, reference: &Reference, crd: &Crd) -> Finding {
         let crd_name = &crd.name;
-        let finding = |problem: Problem, reason: &str| {
+        let finding = |problem: ExplainProblem, reason: &str| {
             let object = ObjectRef {
                 api_version: "apiextensions.k8s.io/v1".to_owned(),
                 kind: "CustomResourceDefinition".to_owned(),
@@ -138,7 +138,7 @@ impl<'a> Inspector<'a> {
             };
             let sentence = format!(
                 "{} refers by {field} to {} {}, but CustomResourceDefinition {crd_name} {reason}.",
-                self.call(owner),
+                self.title(owner),
                 reference.kind,
                 reference.name
             );
@@ -149,7 +149,7 @@ impl<'a> Inspector<'a> {
         if !crd.is_namespaced {
             let reason = "has spec.scope Cluster: the kind is cluster-scoped, and the contract asks for a namespaced one. \
                           Its scope cannot be changed; install a release of the provider whose CRD has scope Namespaced";
-            return finding(Problem::ClusterScoped, reason);
+            return finding(ExplainProblem::ClusterScoped, reason);
         }
         let served: Vec<_> = crd.served().collect();
         let set = |label: &str| {
@@ -166,7 +166,7 @@ impl<'a> Inspector<'a> {
             let [new, old] = &labels;
             let reason =
                 format!("has no label {new} or {old}, so no controller knows how to speak with its provider");
-            return finding(Problem::NoContract, &reason).go_on(set(new));
+            return finding(ExplainProblem::NoContract, &reason).go_on(set(new));
         };
         let list: Vec<_> = named.iter().map(|(label, value)| format!("{label}={value}")).collect();
         let reason = format!(
@@ -175,7 +175,7 @@ impl<'a> Inspector<'a> {
             list.join(", "),
             if served.is_empty() { "no version".to_owned() } else { served.join(", ") }
         );
-        let mut finding = finding(Problem::VersionNotServed, &reason).go_on(set(label));
+        let mut finding = finding(ExplainProblem::VersionNotServed, &reason).go_on(set(label));
         let is_named = |version: &str| named.iter().any(|it| it.1.split('_').any(|it| it == version));
         if let Some(index) = crd.versions.iter().position(|it| is_named(&it.0)) {
             let patch =
@@ -185,36 +185,36 @@ impl<'a> Inspector<'a> {
         finding
     }
 
-    fn tell_of_missing_object(&mut self, owner: &Value, field: &str, reference: &Reference) {
+    fn add_missing_object(&mut self, owner: &Value, field: &str, reference: &Reference) {
         let Reference { group, kind, name, .. } = reference;
         let finding = Finding::new(
-            Problem::ObjectMissing,
+            ExplainProblem::ObjectMissing,
             self.target(owner, reference),
-            format!("{} refers by {field} to {kind} {name}, which does not exist.", self.call(owner)),
+            format!("{} refers by {field} to {kind} {name}, which does not exist.", self.title(owner)),
         )
         .since(created(owner))
         .look(commands::list(self.snapshot, group, kind, &self.namespace))
         .go_on(format!("kubectl create -n {} -f {}.yaml", self.namespace, kind.to_lowercase()));
-        self.tell(finding);
+        self.add(finding);
     }
 
-    /// Tells what keeps a provider from going on with an object, however far it is; says whether there is something.
-    pub(crate) fn tell_of_standstill(&mut self, found: Found<'a>) -> bool {
+    /// Adds what keeps a provider from reconciling an object, however far it is. Returns whether there is something.
+    pub(crate) fn add_standstill(&mut self, found: Found<'a>) -> bool {
         let object = found.object;
-        let call = self.call(object);
+        let call = self.title(object);
         if is_deleting(object) {
             let held = fields::finalizers(object).join(", ");
             let sentence = format!(
                 "{call} is being deleted, though what stands on it is not; its finalizers are {held}."
             );
-            let finding = Finding::new(Problem::ObjectDeleting, ObjectRef::of(object), sentence)
+            let finding = Finding::new(ExplainProblem::ObjectDeleting, ObjectRef::of(object), sentence)
                 .since(fields::deleted(object))
                 .look(commands::describe(self.snapshot, object));
-            self.tell(finding);
+            self.add(finding);
             return true;
         }
         if is_paused_by_annotation(object) {
-            self.tell_of_annotation(object);
+            self.add_paused_by_annotation(object);
             return true;
         }
         // The newer contract has no such failures.
@@ -222,79 +222,82 @@ impl<'a> Inspector<'a> {
         if let Some(failure) = failure {
             let (kind, name) = (kind(object), name(object));
             let finding = Finding::new(
-                Problem::TerminalFailure,
+                ExplainProblem::TerminalFailure,
                 ObjectRef::of(object),
                 format!(
-                    "The provider of {call} has given up: {failure}. It will not try again with this object."
+                    "The provider of {call} has given up: {failure}. It does not retry with this object."
                 ),
             )
-            .saying(fields::report(object, "Ready").as_ref())
-            .by(self.controller_of(object))
+            .with_condition(fields::report(object, "Ready").as_ref())
+            .with_controller(self.controller_of(object))
             .look(commands::describe(self.snapshot, object))
             .go_on(format!(
                 "kubectl delete {} {name} -n {} # then create the {kind} again",
                 commands::resource(self.snapshot, fields::group(object), kind),
                 self.namespace
             ));
-            self.tell(finding);
+            self.add(finding);
             return true;
         }
         false
     }
 
-    pub(crate) fn tell_of_annotation(&mut self, object: &Value) {
+    pub(crate) fn add_paused_by_annotation(&mut self, object: &Value) {
         let finding = Finding::new(
-            Problem::PausedByAnnotation,
+            ExplainProblem::PausedByAnnotation,
             ObjectRef::of(object),
             format!(
                 "{} is paused by its annotation {}: no controller touches it.",
-                self.call(object),
+                self.title(object),
                 annotation::PAUSED
             ),
         )
-        .saying(fields::report(object, "Paused").as_ref())
+        .with_condition(fields::report(object, "Paused").as_ref())
         .go_on(commands::unannotate(self.snapshot, object, annotation::PAUSED));
-        self.tell(finding);
+        self.add(finding);
     }
 
-    /// Tells of an object that is not done: behind what keeps its controller from acting, but before the doubt whether there
-    /// is a controller, since one that reports runs.
-    pub(crate) fn tell_of_unfinished(&mut self, object: &Value, finding: Finding) {
-        self.blame(object);
+    /// Adds an object that is not done: behind what keeps its controller from acting, but before the doubt whether there
+    /// is a controller, because one that reports runs.
+    pub(crate) fn add_unfinished(&mut self, object: &Value, finding: Finding) {
+        self.check_controller(object);
         let controller = self.controller_of(object);
-        let doubt = controllers::complaint(&controller, kind(object), self.program);
-        self.tell(
-            finding.look(commands::describe(self.snapshot, object)).look_if(controller.logs()).by(controller),
+        let doubt = controllers::finding(&controller, kind(object), self.program);
+        self.add(
+            finding
+                .look(commands::describe(self.snapshot, object))
+                .look_if(controller.logs())
+                .with_controller(controller),
         );
         if let Some(doubt) = doubt {
-            self.tell_once(doubt);
+            self.add_once(doubt);
         }
     }
 
-    /// Tells of a controller that does not run, and of webhooks that do not answer; says whether there are any.
-    pub(crate) fn blame(&mut self, object: &Value) -> bool {
+    /// Adds a controller that does not run and webhooks that do not answer. Returns whether there are any.
+    pub(crate) fn check_controller(&mut self, object: &Value) -> bool {
         let controller = self.controller_of(object);
-        let complaint = controllers::complaint(&controller, kind(object), self.program);
-        let Some(complaint) = complaint.filter(|_| controller.state != ControllerState::Elsewhere) else {
-            return self.complain_of_webhooks(object);
+        let finding = controllers::finding(&controller, kind(object), self.program);
+        let Some(finding) = finding.filter(|_| controller.state != ControllerState::Elsewhere) else {
+            return self.check_webhooks(object);
         };
-        self.tell_once(complaint.since(created(object)));
-        // A controller that is down does not answer its webhooks either: that goes without saying.
-        self.complain_of_webhooks_but(object, controller.namespace.as_deref());
+        self.add_once(finding.since(created(object)));
+        // A controller that is down does not answer its webhooks either, which is no finding of its own.
+        self.check_webhooks_except(object, controller.namespace.as_deref());
         true
     }
 
-    pub(crate) fn complain_of_webhooks(&mut self, object: &Value) -> bool {
-        self.complain_of_webhooks_but(object, None)
+    pub(crate) fn check_webhooks(&mut self, object: &Value) -> bool {
+        self.check_webhooks_except(object, None)
     }
 
     /// The same but for webhooks that are answered from a namespace.
-    fn complain_of_webhooks_but(&mut self, object: &Value, namespace: Option<&str>) -> bool {
-        let complaints = super::webhooks::complaints(self.snapshot, object, namespace);
-        let is_any = !complaints.is_empty();
-        for complaint in complaints {
+    fn check_webhooks_except(&mut self, object: &Value, namespace: Option<&str>) -> bool {
+        let findings = super::webhooks::findings(self.snapshot, object, namespace);
+        let is_any = !findings.is_empty();
+        for finding in findings {
             let controller = self.controller_of(object);
-            self.tell_once(complaint.by(controller));
+            self.add_once(finding.with_controller(controller));
         }
         is_any
     }

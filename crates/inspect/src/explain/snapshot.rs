@@ -1,4 +1,4 @@
-//! All that an explanation is made from.
+//! The input of an explanation.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -3,7 +3,10 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Controller, ControllerState, ExplainSnapshot, Explanation, Problem, Purpose, State, explain};
+use super::{
+    ClusterState, CommandPurpose, Controller, ControllerState, ExplainProblem, ExplainSnapshot, Explanation,
+    explain,
+};
 use crate::snapshot::{self, Crd, WorkloadSnapshot};
 use capstan_management::{
     ObjectRef,
@@ -17,7 +20,7 @@ fn now() -> Timestamp {
     NOW.parse().unwrap()
 }
 
-fn definition(kind: &str, group: &str, labels: &[(&str, &str)]) -> Crd {
+fn crd_of(kind: &str, group: &str, labels: &[(&str, &str)]) -> Crd {
     let plural = capstan_api::contract::plural::pluralize(&kind.to_lowercase());
     Crd {
         name: format!("{plural}.{group}"),
@@ -69,7 +72,7 @@ fn snapshot() -> ExplainSnapshot {
     let mut snapshot =
         ExplainSnapshot { workload, deployments: Some(Vec::new()), ..ExplainSnapshot::default() };
     for kind in ["FooCluster", "FooPlane", "FooMachine", "FooConfig"] {
-        let it = definition(kind, GROUP, &[("cluster.x-k8s.io/v1beta2", "v1beta2")]);
+        let it = crd_of(kind, GROUP, &[("cluster.x-k8s.io/v1beta2", "v1beta2")]);
         snapshot.workload.crds.insert(it.name.clone(), it);
     }
     snapshot
@@ -88,7 +91,7 @@ fn healthy() -> ExplainSnapshot {
     it
 }
 
-fn problems(explanation: &Explanation) -> Vec<Problem> {
+fn problems(explanation: &Explanation) -> Vec<ExplainProblem> {
     explanation.findings.iter().map(|it| it.problem).collect()
 }
 
@@ -119,14 +122,14 @@ fn machine(spec: Value, status: Value) -> Value {
 #[test]
 fn a_cluster_without_trouble_is_called_so() {
     let explanation = explained(&healthy());
-    assert_eq!((explanation.state, problems(&explanation)), (State::Available, Vec::new()));
+    assert_eq!((explanation.state, problems(&explanation)), (ClusterState::Available, Vec::new()));
     assert_eq!(explanation.summary, "Cluster ns/c is available. Nothing is in its way.");
     assert_eq!(explanation.since.unwrap().to_string(), "2026-01-01T12:00:00Z");
 }
 
 #[test]
 fn the_first_in_the_order_of_dependence_is_the_answer() {
-    use Problem::*;
+    use ExplainProblem::*;
     let change = |change: &dyn Fn(&mut ExplainSnapshot)| {
         let mut it = snapshot();
         change(&mut it);
@@ -152,7 +155,7 @@ fn the_first_in_the_order_of_dependence_is_the_answer() {
         change(&|it| drop(it.workload.crds.remove("fooclusters.infrastructure.cluster.x-k8s.io"))),
         [KindNotInstalled, ControlPlaneNotInitialized]
     );
-    // What nobody can look at is not called missing.
+    // What cannot be read is not called missing.
     assert_eq!(
         change(&|it| {
             it.workload.objects.remove(0);
@@ -201,31 +204,31 @@ fn contract_labels_are_judged_by_what_the_crd_serves() {
     };
     // v1beta1 and v1beta2 are served, v1alpha1 is defined and not served.
     for (labels, expected, words) in [
-        (&[][..], Some((Problem::NoContract, vec![label(NEW, "v1beta2")])), "has no label"),
-        (&[(NEW, "")], Some((Problem::NoContract, vec![label(NEW, "v1beta2")])), "has no label"),
+        (&[][..], Some((ExplainProblem::NoContract, vec![label(NEW, "v1beta2")])), "has no label"),
+        (&[(NEW, "")], Some((ExplainProblem::NoContract, vec![label(NEW, "v1beta2")])), "has no label"),
         (
             &[(OLD, "v1beta9")],
-            Some((Problem::VersionNotServed, vec![label(OLD, "v1beta2")])),
+            Some((ExplainProblem::VersionNotServed, vec![label(OLD, "v1beta2")])),
             "it has cluster.x-k8s.io/v1beta1=v1beta9, and serves v1beta1, v1beta2",
         ),
         (
             &[(NEW, "v1beta9"), (OLD, "v1beta8_v1alpha1")],
-            Some((Problem::VersionNotServed, vec![label(NEW, "v1beta2"), serve(2)])),
+            Some((ExplainProblem::VersionNotServed, vec![label(NEW, "v1beta2"), serve(2)])),
             "it has cluster.x-k8s.io/v1beta2=v1beta9, cluster.x-k8s.io/v1beta1=v1beta8_v1alpha1, and serves",
         ),
-        // Nothing to blame: the greatest version that is named and served, in the newest contract that has one.
+        // Nothing to check_controller: the greatest version that is named and served, in the newest contract that has one.
         (&[(NEW, "v1beta2_v1beta9")], None, "status.initialization.provisioned is not true"),
         (&[(NEW, "v1beta9"), (OLD, "v1beta1")], None, "status.ready is not true"),
         (&[(OLD, "v1beta2")], None, "status.ready is not true"),
     ] {
         let mut it = snapshot();
-        let mut crd = definition("FooCluster", GROUP, labels);
+        let mut crd = crd_of("FooCluster", GROUP, labels);
         crd.versions.push(("v1alpha1".to_owned(), false));
         it.workload.crds.insert(crd.name.clone(), crd);
         let first = explained(&it).findings.remove(0);
-        let go_on = first.commands.iter().filter(|it| it.purpose == Purpose::GoOn);
+        let go_on = first.commands.iter().filter(|it| it.purpose == CommandPurpose::GoOn);
         let go_on: Vec<_> = go_on.map(|it| it.command.clone()).collect();
-        let expected = expected.unwrap_or((Problem::InfrastructureNotReady, Vec::new()));
+        let expected = expected.unwrap_or((ExplainProblem::InfrastructureNotReady, Vec::new()));
         assert_eq!((first.problem, go_on), expected, "{labels:?}: {}", first.sentence);
         assert!(first.sentence.contains(words), "{labels:?}: {}", first.sentence);
     }
@@ -237,7 +240,7 @@ fn a_kind_that_is_cluster_scoped_breaks_the_contract() {
     let crd = it.workload.crds.values_mut().find(|it| it.name.starts_with("fooclusters")).unwrap();
     crd.is_namespaced = false;
     let first = explained(&it).findings.remove(0);
-    assert_eq!(first.problem, Problem::ClusterScoped);
+    assert_eq!(first.problem, ExplainProblem::ClusterScoped);
     assert_eq!(first.object.to_string(), format!("CustomResourceDefinition fooclusters.{GROUP}"));
     for words in ["cluster-scoped", "the contract asks for a namespaced one"] {
         assert!(first.sentence.contains(words), "{}", first.sentence);
@@ -272,7 +275,7 @@ fn findings_name_the_field_of_the_contract_that_the_object_speaks() {
         it.workload.objects.push(object(&format!("{GROUP}/v1beta2"), "FooConfig", "m", json!({}), json!({})));
         for kind in ["FooCluster", "FooPlane", "FooConfig"] {
             let name = format!("cluster.x-k8s.io/{}", contract.unwrap_or("v1beta2"));
-            let crd = definition(kind, GROUP, &[(&name, "v1beta2")]);
+            let crd = crd_of(kind, GROUP, &[(&name, "v1beta2")]);
             if contract.is_some() {
                 it.workload.crds.insert(crd.name.clone(), crd);
                 continue;
@@ -301,12 +304,12 @@ fn findings_name_the_field_of_the_contract_that_the_object_speaks() {
 fn final_failures_count_only_where_the_contract_knows_them() {
     let failure = json!({"failureReason": "Quota", "failureMessage": "none left"});
     for (contract, expected) in
-        [("v1beta1", Problem::TerminalFailure), ("v1beta2", Problem::InfrastructureNotReady)]
+        [("v1beta1", ExplainProblem::TerminalFailure), ("v1beta2", ExplainProblem::InfrastructureNotReady)]
     {
         let mut it = snapshot();
         let name = format!("cluster.x-k8s.io/{contract}");
-        let definition = definition("FooCluster", GROUP, &[(&name, "v1beta2")]);
-        it.workload.crds.insert(definition.name.clone(), definition);
+        let crd = crd_of("FooCluster", GROUP, &[(&name, "v1beta2")]);
+        it.workload.crds.insert(crd.name.clone(), crd);
         it.workload.objects[0]["status"] = failure.clone();
         assert_eq!(problems(&explained(&it))[0], expected, "{contract}");
     }
@@ -363,7 +366,7 @@ fn controllers_are_judged_by_deployment_inventory_and_lease() {
         let first = &explanation.findings[0];
         let found: &Controller = first.controller.as_ref().unwrap();
         assert_eq!(found.state, expected, "{deployments:?}: {}", first.sentence);
-        let is_answer = first.problem == Problem::InfrastructureNotReady;
+        let is_answer = first.problem == ExplainProblem::InfrastructureNotReady;
         assert_eq!(is_answer, matches!(expected, Running | Unknown), "{}", first.sentence);
         assert_eq!(
             found.version.as_deref(),
@@ -375,7 +378,7 @@ fn controllers_are_judged_by_deployment_inventory_and_lease() {
 /// A provider without Deployment and inventory entry, on whose object something is reported or not.
 #[test]
 fn an_object_that_its_controller_reports_on_speaks_before_the_inventory() {
-    use Problem::*;
+    use ExplainProblem::*;
     let ready = |seen: Value, since: &str| {
         let mut ready = condition("Ready", "False", "PortInUse");
         ready["observedGeneration"] = seen;
@@ -422,23 +425,25 @@ fn an_object_that_its_controller_reports_on_speaks_before_the_inventory() {
 }
 
 #[test]
-fn a_cluster_that_nobody_has_looked_at_is_told_so() {
+fn a_cluster_without_any_report_is_not_observed() {
     let mut it = snapshot();
     it.workload.cluster["status"] = json!({});
-    assert_eq!(problems(&explained(&it))[0], Problem::NotObserved);
+    assert_eq!(problems(&explained(&it))[0], ExplainProblem::NotObserved);
     // Core's kinds are labelled, but core is nowhere: that is the better answer, unless core has seen the Cluster.
-    let core = definition("Cluster", "cluster.x-k8s.io", &[("cluster.x-k8s.io/provider", "cluster-api")]);
+    let core = crd_of("Cluster", "cluster.x-k8s.io", &[("cluster.x-k8s.io/provider", "cluster-api")]);
     it.workload.crds.insert(core.name.clone(), core);
-    assert_eq!(problems(&explained(&it))[0], Problem::ProviderNotInstalled);
+    assert_eq!(problems(&explained(&it))[0], ExplainProblem::ProviderNotInstalled);
     it.workload.cluster["metadata"]["generation"] = json!(2);
-    for (seen, expected) in [(1, Problem::ProviderNotInstalled), (2, Problem::InfrastructureNotReady)] {
+    for (seen, expected) in
+        [(1, ExplainProblem::ProviderNotInstalled), (2, ExplainProblem::InfrastructureNotReady)]
+    {
         it.workload.cluster["status"] = json!({"phase": "Provisioning", "observedGeneration": seen});
         assert_eq!(problems(&explained(&it))[0], expected, "{seen}");
     }
 }
 
 #[test]
-fn what_is_in_the_way_of_many_is_told_once() {
+fn what_concerns_many_objects_is_reported_once() {
     let mut it = healthy();
     belongs_to(&mut it, "FooMachine", "infrastructure-foo");
     for name in ["m", "n"] {
@@ -454,14 +459,17 @@ fn what_is_in_the_way_of_many_is_told_once() {
             json!({}),
         ));
     }
-    let expected =
-        [Problem::ProviderNotInstalled, Problem::InfrastructureNotReady, Problem::InfrastructureNotReady];
+    let expected = [
+        ExplainProblem::ProviderNotInstalled,
+        ExplainProblem::InfrastructureNotReady,
+        ExplainProblem::InfrastructureNotReady,
+    ];
     assert_eq!(problems(&explained(&it)), expected);
 }
 
 #[test]
 fn webhooks_of_a_controller_that_is_down_go_without_saying() {
-    use Problem::*;
+    use ExplainProblem::*;
     let mut it = snapshot();
     belongs_to(&mut it, "FooCluster", "infrastructure-foo");
     let hook = |namespace: &str, policy: &str| {
@@ -491,7 +499,7 @@ fn webhooks_of_a_controller_that_is_down_go_without_saying() {
 }
 
 #[test]
-fn every_finding_tells_what_to_do() {
+fn every_finding_has_commands() {
     let mut it = snapshot();
     it.workload.cluster["spec"]["paused"] = json!(true);
     it.workload.objects.push(machine(json!({"bootstrap": {"dataSecretName": "d"}}), json!({})));
@@ -503,7 +511,7 @@ fn every_finding_tells_what_to_do() {
 
 #[test]
 fn machines_are_looked_at_in_the_order_in_which_they_are_made() {
-    use Problem::*;
+    use ExplainProblem::*;
     let refs = json!({"bootstrap": {"configRef": reference("FooConfig", "m")}, "infrastructureRef": reference("FooMachine", "m")});
     let of = |kind: &str, status: Value| object(&format!("{GROUP}/v1beta2"), kind, "m", json!({}), status);
     let done = json!({"initialization": {"provisioned": true, "dataSecretCreated": true}});
@@ -545,7 +553,7 @@ fn machines_are_looked_at_in_the_order_in_which_they_are_made() {
 }
 
 #[test]
-fn machines_newer_than_their_control_plane_are_told() {
+fn machines_newer_than_their_control_plane_are_found() {
     for (version, expected) in
         [("v1.34.0", true), ("v2.0.0", true), ("v1.33.9", false), ("v1.32.0", false), ("odd", false)]
     {
@@ -559,14 +567,14 @@ fn machines_newer_than_their_control_plane_are_told() {
             json!({}),
         ));
         let found = problems(&explained(&it));
-        assert_eq!(found.contains(&Problem::VersionSkew), expected, "{version}");
-        assert!(found.contains(&Problem::WorkersNotAvailable));
+        assert_eq!(found.contains(&ExplainProblem::VersionSkew), expected, "{version}");
+        assert!(found.contains(&ExplainProblem::WorkersNotAvailable));
     }
 }
 
 #[test]
 fn clusters_of_v1beta1_are_understood() {
-    use Problem::*;
+    use ExplainProblem::*;
     let refer = |kind: &str| json!({"apiVersion": format!("{GROUP}/v1beta1"), "kind": kind, "name": "c", "namespace": "ns"});
     let mut it = snapshot();
     it.workload.cluster = object(
@@ -577,8 +585,8 @@ fn clusters_of_v1beta1_are_understood() {
         json!({"phase": "Provisioning", "conditions": [condition("Ready", "False", "Waiting")]}),
     );
     for kind in ["FooCluster", "FooPlane"] {
-        let definition = definition(kind, GROUP, &[("cluster.x-k8s.io/v1beta1", "v1beta1")]);
-        it.workload.crds.insert(definition.name.clone(), definition);
+        let crd = crd_of(kind, GROUP, &[("cluster.x-k8s.io/v1beta1", "v1beta1")]);
+        it.workload.crds.insert(crd.name.clone(), crd);
     }
     assert_eq!(problems(&explained(&it)), [InfrastructureNotReady, ControlPlaneNotInitialized]);
     it.workload.objects[0]["status"] = json!({"ready": true});
@@ -605,18 +613,18 @@ fn gates_are_part_of_the_answer() {
     it.workload.cluster["spec"]["availabilityGates"] =
         json!([{"conditionType": "Backup"}, {"conditionType": "Full", "polarity": "Negative"}]);
     let explanation = explained(&it);
-    assert_eq!(problems(&explanation), [Problem::Condition; 2]);
+    assert_eq!(problems(&explanation), [ExplainProblem::Condition; 2]);
     for (finding, words) in explanation.findings.iter().zip([
         "waits for its gate Backup: Backup is False (Never)",
-        "waits for its gate Full: nobody reports it",
+        "waits for its gate Full: no controller reports it",
     ]) {
         assert!(finding.sentence.contains(words), "{}", finding.sentence);
     }
 }
 
 #[test]
-fn deletions_are_followed_to_whoever_holds_them() {
-    use Problem::*;
+fn deletions_are_followed_to_the_finalizer_that_holds_them() {
+    use ExplainProblem::*;
     let deleting = |mut object: Value, finalizers: &[&str]| {
         object["metadata"]["deletionTimestamp"] = json!(NOW);
         object["metadata"]["finalizers"] = json!(finalizers);
@@ -626,14 +634,17 @@ fn deletions_are_followed_to_whoever_holds_them() {
     it.workload.cluster = deleting(it.workload.cluster, &["cluster.cluster.x-k8s.io"]);
     it.workload.objects[1] = deleting(it.workload.objects[1].clone(), &["foo.controlplane.cluster.x-k8s.io"]);
     let explanation = explained(&it);
-    assert_eq!((explanation.state, problems(&explanation)), (State::Deleting, vec![DeletionHeldByFinalizer]));
+    assert_eq!(
+        (explanation.state, problems(&explanation)),
+        (ClusterState::Deleting, vec![DeletionHeldByFinalizer])
+    );
     assert_eq!(explanation.findings[0].object.kind, "FooPlane");
-    // Machines go first: their makers wait for them, and the Cluster for all.
-    let mut maker = object("cluster.x-k8s.io/v1beta2", "MachineSet", "ms", json!({}), json!({}));
-    maker = deleting(maker, &["cluster.x-k8s.io/machineset"]);
+    // Machines go first: their owners wait for them, and the Cluster for all.
+    let mut owner = object("cluster.x-k8s.io/v1beta2", "MachineSet", "ms", json!({}), json!({}));
+    owner = deleting(owner, &["cluster.x-k8s.io/machineset"]);
     let mut machine = deleting(machine(json!({}), json!({})), &["machine.cluster.x-k8s.io"]);
     machine["metadata"]["ownerReferences"] = json!([{"uid": "uid-ms"}]);
-    it.workload.objects.extend([maker, machine]);
+    it.workload.objects.extend([owner, machine]);
     let explanation = explained(&it);
     let kinds: Vec<_> = explanation.findings.iter().map(|it| it.object.kind.as_str()).collect();
     assert_eq!(kinds, ["Machine", "Cluster", "FooPlane"]);
@@ -643,7 +654,7 @@ fn deletions_are_followed_to_whoever_holds_them() {
     let explanation = explained(&it);
     assert_eq!(problems(&explanation), [DeletionHeldByFinalizer]);
     assert!(
-        explanation.findings[0].commands.iter().all(|it| it.purpose == Purpose::Look),
+        explanation.findings[0].commands.iter().all(|it| it.purpose == CommandPurpose::Look),
         "core's is not for people"
     );
 }

@@ -1,11 +1,11 @@
-//! Clusters that a ClusterClass stands behind.
+//! Clusters with a ClusterClass.
 
 use capstan_api::{conditions::ConditionStatus, names::CORE_GROUP};
 
 use super::{
     commands,
-    finding::{Finding, Problem},
-    inspector::{Inspector, say},
+    finding::{ExplainProblem, Finding},
+    inspector::{Inspector, condition_text},
 };
 use crate::fields::{created, name, text};
 use crate::snapshot::Reference;
@@ -22,12 +22,12 @@ pub(crate) fn class(cluster: &serde_json::Value) -> Option<(String, String)> {
 }
 
 impl Inspector<'_> {
-    pub(crate) fn look_at_topology(&mut self) {
+    pub(crate) fn check_topology(&mut self) {
         let Some((namespace, class)) = class(self.cluster) else {
             return;
         };
         let cluster = self.cluster;
-        let report = self.report("TopologyReconciled");
+        let report = self.condition("TopologyReconciled");
         let is_there = self
             .workload
             .all(CORE_GROUP, "ClusterClass")
@@ -41,16 +41,16 @@ impl Inspector<'_> {
                 name: class.clone(),
             };
             let sentence = format!(
-                "{} is made from ClusterClass {namespace}/{class}, which does not exist.",
-                self.call(cluster)
+                "{} names ClusterClass {namespace}/{class}, which does not exist.",
+                self.title(cluster)
             );
-            let finding = Finding::new(Problem::ClusterClassMissing, object, sentence)
+            let finding = Finding::new(ExplainProblem::ClusterClassMissing, object, sentence)
                 .since(created(cluster))
-                .saying(report.as_ref())
-                .by(self.controller_of(cluster))
+                .with_condition(report.as_ref())
+                .with_controller(self.controller_of(cluster))
                 .look(commands::list(self.snapshot, CORE_GROUP, "ClusterClass", &namespace))
                 .go_on(format!("kubectl create -n {namespace} -f clusterclass.yaml"));
-            self.tell(finding);
+            self.add(finding);
             return;
         }
         // A topology on its way to its next state is no failure.
@@ -61,23 +61,23 @@ impl Inspector<'_> {
         let is_empty = Reference::at(cluster, "/spec/infrastructureRef").is_none();
         if is_failed || is_empty {
             let says = match &report {
-                Some(report) => say(report),
+                Some(report) => condition_text(report),
                 None => "no controller has reported on it; is feature ClusterTopology turned on?".to_owned(),
             };
             let finding = Finding::new(
-                Problem::TopologyNotReconciled,
+                ExplainProblem::TopologyNotReconciled,
                 ObjectRef::of(cluster),
                 format!(
-                    "What {} stands on has not been made from its ClusterClass: {says}.",
-                    self.call(cluster)
+                    "The objects of {} have not been created from its ClusterClass: {says}.",
+                    self.title(cluster)
                 ),
             )
             .since(created(cluster))
-            .saying(report.as_ref())
-            .by(self.controller_of(cluster))
+            .with_condition(report.as_ref())
+            .with_controller(self.controller_of(cluster))
             .look(commands::describe(self.snapshot, cluster))
             .look_if(self.controller_of(cluster).logs());
-            self.tell(finding);
+            self.add(finding);
         }
     }
 }

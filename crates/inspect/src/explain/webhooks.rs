@@ -1,4 +1,4 @@
-//! Webhooks that the API server must ask, and that nobody answers.
+//! Webhooks that the API server must call, and that do not answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use kube::core::{Selector, SelectorExt};
 use serde_json::Value;
 
 use super::{
-    finding::{Finding, Problem},
+    finding::{ExplainProblem, Finding},
     snapshot::ExplainSnapshot,
 };
 use crate::fields::{self, kind, service, text};
@@ -60,45 +60,45 @@ fn matches(selector: &Value, labels: &BTreeMap<String, String>) -> bool {
 }
 
 /// What keeps an object from being written or read, but for Services of one namespace.
-pub(crate) fn complaints(snapshot: &ExplainSnapshot, object: &Value, but: Option<&str>) -> Vec<Finding> {
+pub(crate) fn findings(snapshot: &ExplainSnapshot, object: &Value, but: Option<&str>) -> Vec<Finding> {
     let Some(crd) = snapshot.workload.crd(fields::group(object), kind(object)) else {
         return Vec::new();
     };
-    let silence = |service: &(String, String)| {
-        silence(snapshot, service).filter(|it| but != Some(it.namespace.as_str()))
+    let unready_service = |service: &(String, String)| {
+        unready_service(snapshot, service).filter(|it| but != Some(it.namespace.as_str()))
     };
     let mut findings = Vec::new();
     for configuration in &snapshot.webhooks {
         let silent = hooks(configuration)
             .filter(|hook| governs(hook, crd) && selects(snapshot, hook, object))
-            .find_map(|hook| Some((hook, silence(&called(hook)?)?)));
-        if let Some((hook, silence)) = silent {
-            findings.push(unreachable(configuration, hook, object, &silence));
+            .find_map(|hook| Some((hook, unready_service(&called(hook)?)?)));
+        if let Some((hook, unready_service)) = silent {
+            findings.push(webhook_down(configuration, hook, object, &unready_service));
         }
     }
-    if let Some(silence) = crd.converter.as_ref().and_then(silence) {
-        findings.push(unconvertible(crd, object, &silence));
+    if let Some(unready_service) = crd.converter.as_ref().and_then(unready_service) {
+        findings.push(unconvertible(crd, object, &unready_service));
     }
     findings
 }
 
 /// A Service that does not answer.
-struct Silence {
+struct UnreadyService {
     namespace: String,
     name: String,
     reason: &'static str,
 }
 
-fn silence(snapshot: &ExplainSnapshot, service: &(String, String)) -> Option<Silence> {
+fn unready_service(snapshot: &ExplainSnapshot, service: &(String, String)) -> Option<UnreadyService> {
     let reason = match snapshot.services.get(service)? {
         None => "does not exist",
         Some(0) => "has no endpoint that is ready",
         Some(_) => return None,
     };
-    Some(Silence { namespace: service.0.clone(), name: service.1.clone(), reason })
+    Some(UnreadyService { namespace: service.0.clone(), name: service.1.clone(), reason })
 }
 
-impl Silence {
+impl UnreadyService {
     fn with_commands(&self, finding: Finding) -> Finding {
         let Self { namespace, name, .. } = self;
         finding
@@ -107,29 +107,38 @@ impl Silence {
     }
 }
 
-fn unreachable(configuration: &Value, hook: &Value, object: &Value, silence: &Silence) -> Finding {
+fn webhook_down(
+    configuration: &Value,
+    hook: &Value,
+    object: &Value,
+    unready_service: &UnreadyService,
+) -> Finding {
     let sentence = format!(
-        "The API server refuses changes to {} objects: it must ask webhook {} of {} {} first, whose Service {}/{} {}.",
+        "The API server refuses changes to {} objects: it must call webhook {} of {} {} first, whose Service {}/{} {}.",
         kind(object),
         text(hook, "/name").unwrap_or_default(),
         kind(configuration),
         fields::name(configuration),
-        silence.namespace,
-        silence.name,
-        silence.reason,
+        unready_service.namespace,
+        unready_service.name,
+        unready_service.reason,
     );
-    silence.with_commands(Finding::new(Problem::WebhookUnreachable, ObjectRef::of(configuration), sentence))
+    unready_service.with_commands(Finding::new(
+        ExplainProblem::WebhookUnreachable,
+        ObjectRef::of(configuration),
+        sentence,
+    ))
 }
 
-fn unconvertible(crd: &Crd, object: &Value, silence: &Silence) -> Finding {
+fn unconvertible(crd: &Crd, object: &Value, unready_service: &UnreadyService) -> Finding {
     let sentence = format!(
-        "{} objects cannot be converted between versions: the webhook of CustomResourceDefinition {} is Service {}/{}, \
+        "{} objects cannot be converted between versions: the webhook of CRD {} is Service {}/{}, \
          which {}.",
         kind(object),
         crd.name,
-        silence.namespace,
-        silence.name,
-        silence.reason,
+        unready_service.namespace,
+        unready_service.name,
+        unready_service.reason,
     );
     let crd = ObjectRef {
         api_version: "apiextensions.k8s.io/v1".to_owned(),
@@ -137,5 +146,5 @@ fn unconvertible(crd: &Crd, object: &Value, silence: &Silence) -> Finding {
         namespace: None,
         name: crd.name.clone(),
     };
-    silence.with_commands(Finding::new(Problem::ConversionWebhookUnreachable, crd, sentence))
+    unready_service.with_commands(Finding::new(ExplainProblem::ConversionWebhookUnreachable, crd, sentence))
 }

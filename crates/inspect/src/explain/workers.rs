@@ -1,4 +1,4 @@
-//! Workers: what makes Machines, and their versions beside that of the control plane.
+//! Workers: what creates Machines, and their versions beside that of the control plane.
 
 use capstan_api::{conditions::ConditionStatus, names::CORE_GROUP};
 use serde_json::{Value, json};
@@ -6,116 +6,116 @@ use serde_json::{Value, json};
 use super::{
     commands,
     control_plane::is_control_plane,
-    finding::{Finding, Problem},
+    finding::{ExplainProblem, Finding},
     infrastructure::worst,
-    inspector::{Inspector, say},
+    inspector::{Inspector, condition_text},
 };
 use crate::fields::{self, created, is_deleting, is_paused_by_annotation, is_true, kind, number, text};
 use crate::snapshot::Reference;
 use capstan_management::ObjectRef;
 
-/// What makes Machines; those that make others come first.
-pub(crate) const MAKERS: [&str; 3] = ["MachineDeployment", "MachineSet", "MachinePool"];
+/// The kinds that create Machines; those that own others come first.
+pub(crate) const MACHINE_OWNERS: [&str; 3] = ["MachineDeployment", "MachineSet", "MachinePool"];
 
 impl Inspector<'_> {
-    pub(crate) fn look_at_workers(&mut self) {
-        let makers: Vec<_> = MAKERS
+    pub(crate) fn check_workers(&mut self) {
+        let owners: Vec<_> = MACHINE_OWNERS
             .into_iter()
             .flat_map(|kind| self.workload.all(CORE_GROUP, kind))
             .filter(|it| !is_deleting(it) && !is_enough(it))
             .collect();
-        for maker in &makers {
-            self.look_at_maker(maker);
+        for owner in &owners {
+            self.check_machine_owner(owner);
         }
-        let pools: Vec<_> = makers.iter().filter(|it| kind(it) == "MachinePool").copied().collect();
+        let pools: Vec<_> = owners.iter().filter(|it| kind(it) == "MachinePool").copied().collect();
         for pool in pools {
-            self.look_at_template(pool, "/spec/template/spec", "spec.template.spec");
+            self.check_template(pool, "/spec/template/spec", "spec.template.spec");
         }
-        self.look_at_machines(|it| !is_control_plane(it));
-        for maker in makers.into_iter().filter(|it| is_independent(it)) {
-            self.tell_of_workers(maker);
+        self.check_machines(|it| !is_control_plane(it));
+        for owner in owners.into_iter().filter(|it| is_independent(it)) {
+            self.add_workers(owner);
         }
     }
 
-    /// What keeps Machines from being made.
-    fn look_at_maker(&mut self, maker: &Value) {
-        if is_true(maker, &["/spec/paused"]) {
+    /// What keeps Machines from being created.
+    fn check_machine_owner(&mut self, owner: &Value) {
+        if is_true(owner, &["/spec/paused"]) {
             let finding = Finding::new(
-                Problem::Paused,
-                ObjectRef::of(maker),
+                ExplainProblem::Paused,
+                ObjectRef::of(owner),
                 format!(
-                    "{} is paused by spec.paused: its Machines are neither made nor replaced.",
-                    self.call(maker)
+                    "{} is paused by spec.paused: its Machines are neither created nor replaced.",
+                    self.title(owner)
                 ),
             )
-            .saying(fields::report(maker, "Paused").as_ref())
-            .go_on(commands::patch(self.snapshot, maker, &json!({"spec": {"paused": false}})));
-            self.tell(finding);
+            .with_condition(fields::report(owner, "Paused").as_ref())
+            .go_on(commands::patch(self.snapshot, owner, &json!({"spec": {"paused": false}})));
+            self.add(finding);
         }
-        if is_paused_by_annotation(maker) {
-            self.tell_of_annotation(maker);
+        if is_paused_by_annotation(owner) {
+            self.add_paused_by_annotation(owner);
         }
-        if let Some(finding) = self.skew(maker) {
-            self.tell(finding);
+        if let Some(finding) = self.skew(owner) {
+            self.add(finding);
         }
     }
 
     /// A kubelet must not be newer than the API server that it talks to.
-    fn skew(&self, maker: &Value) -> Option<Finding> {
+    fn skew(&self, owner: &Value) -> Option<Finding> {
         let reference = Reference::at(self.cluster, "/spec/controlPlaneRef")?;
         let control_plane = self.index.object(&reference)?;
         let running =
             text(control_plane, "/status/version").or_else(|| text(control_plane, "/spec/version"))?;
-        let wanted = text(maker, "/spec/template/spec/version")?;
+        let wanted = text(owner, "/spec/template/spec/version")?;
         (minor(wanted)? > minor(running)?).then(|| {
             let sentence = format!(
-                "{} is to make Machines of version {wanted}, but {} has version {running}: no Machine is made that is newer \
+                "{} asks for Machines of version {wanted}, but {} has version {running}: no Machine is created that is newer \
                  than its control plane.",
-                self.call(maker),
-                self.call(control_plane)
+                self.title(owner),
+                self.title(control_plane)
             );
             let patch = json!({"spec": {"template": {"spec": {"version": running}}}});
-            Finding::new(Problem::VersionSkew, ObjectRef::of(maker), sentence)
-                .since(created(maker))
-                .saying(worst(maker).as_ref())
-                .by(self.controller_of(maker))
+            Finding::new(ExplainProblem::VersionSkew, ObjectRef::of(owner), sentence)
+                .since(created(owner))
+                .with_condition(worst(owner).as_ref())
+                .with_controller(self.controller_of(owner))
                 .look(commands::describe(self.snapshot, control_plane))
-                .go_on(commands::patch(self.snapshot, maker, &patch))
+                .go_on(commands::patch(self.snapshot, owner, &patch))
         })
     }
 
-    fn tell_of_workers(&mut self, maker: &Value) {
-        let report = worst(maker);
-        let says = report.as_ref().map(|it| format!("; {}", say(it))).unwrap_or_default();
-        let desired = number(maker, "/spec/replicas").unwrap_or(1);
-        let ready = number(maker, "/status/readyReplicas").unwrap_or(0);
-        let controller = self.controller_of(maker);
+    fn add_workers(&mut self, owner: &Value) {
+        let report = worst(owner);
+        let says = report.as_ref().map(|it| format!("; {}", condition_text(it))).unwrap_or_default();
+        let desired = number(owner, "/spec/replicas").unwrap_or(1);
+        let ready = number(owner, "/status/readyReplicas").unwrap_or(0);
+        let controller = self.controller_of(owner);
         let finding = Finding::new(
-            Problem::WorkersNotAvailable,
-            ObjectRef::of(maker),
-            format!("{} has {ready} of {desired} Machines ready{says}.", self.call(maker)),
+            ExplainProblem::WorkersNotAvailable,
+            ObjectRef::of(owner),
+            format!("{} has {ready} of {desired} Machines ready{says}.", self.title(owner)),
         )
-        .since(created(maker))
-        .saying(report.as_ref())
-        .look(commands::describe(self.snapshot, maker))
+        .since(created(owner))
+        .with_condition(report.as_ref())
+        .look(commands::describe(self.snapshot, owner))
         .look_if(controller.logs())
-        .by(controller);
-        self.tell(finding);
+        .with_controller(controller);
+        self.add(finding);
     }
 }
 
-/// Whether a maker has all that it is to have.
-fn is_enough(maker: &Value) -> bool {
-    if let Some(report) = fields::report(maker, "Available") {
+/// Whether an owner has all replicas that it asks for.
+fn is_enough(owner: &Value) -> bool {
+    if let Some(report) = fields::report(owner, "Available") {
         return report.status == ConditionStatus::True;
     }
-    let desired = number(maker, "/spec/replicas").unwrap_or(1);
-    number(maker, "/status/readyReplicas").unwrap_or(0) >= desired
+    let desired = number(owner, "/spec/replicas").unwrap_or(1);
+    number(owner, "/status/readyReplicas").unwrap_or(0) >= desired
 }
 
-/// Whether nothing else tells what is wrong with a maker: a MachineDeployment speaks for its MachineSets.
-fn is_independent(maker: &Value) -> bool {
-    kind(maker) != "MachineSet" || !fields::is_owned(maker)
+/// Whether an owner is reported by itself: a MachineDeployment stands for its MachineSets.
+fn is_independent(owner: &Value) -> bool {
+    kind(owner) != "MachineSet" || !fields::is_owned(owner)
 }
 
 fn minor(version: &str) -> Option<(u64, u64)> {

@@ -1,7 +1,7 @@
 //! What would be read of a state, were its objects on a server.
 
 use capstan_inspect::{
-    describe::{Options, Style},
+    describe::{ConditionStyle, DescribeOptions},
     snapshot::{Crd, Reference, Unreadable, WorkloadSnapshot},
 };
 use capstan_management::ObjectRef;
@@ -10,8 +10,8 @@ use serde_json::Value;
 use super::{objects::CLUSTER, states::State};
 
 /// The flags of a state.
-pub(crate) fn options(state: &State) -> Options {
-    let mut options = Options { grouping: true, ..Options::default() };
+pub(crate) fn options(state: &State) -> DescribeOptions {
+    let mut options = DescribeOptions { grouping: true, ..DescribeOptions::default() };
     let mut words = state.flags.split_whitespace();
     while let Some(word) = words.next() {
         match word {
@@ -23,7 +23,7 @@ pub(crate) fn options(state: &State) -> Options {
             "--show-templates" => options.show_templates = true,
             "--echo" => options.echo = true,
             "--grouping=false" => options.grouping = false,
-            "--v1beta2=false" => options.style = Style::Legacy,
+            "--v1beta2=false" => options.style = ConditionStyle::Legacy,
             unknown => unreachable!("{unknown} is no flag"),
         }
     }
