@@ -20,10 +20,10 @@ async fn kinds_are_discovered_once_and_again_when_asked() {
     let is_known = |kinds: &capstan_management::Kinds| {
         kinds.find("cluster.x-k8s.io/v1beta2", "Cluster").is_some_and(|it| it.is_namespaced)
     };
-    assert!(!is_known(&*cluster.kinds().await.unwrap()), "what was discovered stays");
+    assert!(!is_known(&cluster.kinds().await.unwrap()), "what was discovered stays");
     served::wait(&cluster, vec![&crd]).await.unwrap();
-    assert!(is_known(&*cluster.clone().refresh_kinds().await.unwrap()));
-    assert!(is_known(&*cluster.kinds().await.unwrap()), "clones share what was discovered");
+    assert!(is_known(&cluster.clone().refresh_kinds().await.unwrap()));
+    assert!(is_known(&cluster.kinds().await.unwrap()), "clones share what was discovered");
     assert!(!is_known(&one));
 
     // The labels of the Cluster CRD come before its storage version.
