@@ -1,7 +1,6 @@
-//! What clusterctl wrote, taken over: fields that a new release no longer has go away with the next apply.
+//! Adoption: fields that clusterctl wrote become ours, so that the next apply removes those that a new release drops.
 //!
-//! clusterctl updates objects; we apply them. Without this the fields of an update would stay for good, since nobody
-//! who applies owns them.
+//! clusterctl updates objects; Capstan applies them. Apply removes only fields that its own manager has applied before.
 
 use capstan_api::names::{CLUSTERCTL_FIELD_MANAGER as CLUSTERCTL, FIELD_MANAGER};
 use futures::{StreamExt, TryStreamExt, stream};
@@ -16,10 +15,10 @@ use crate::{ManagementCluster, REQUESTS_AT_ONCE, ServerError, error, sweep::Comp
 
 const APPLY: &str = "Apply";
 const UPDATE: &str = "Update";
-/// How often an object may change under our hands.
+/// How often to try while others change the object.
 const MOST_TRIES: usize = 5;
 
-/// Makes clusterctl's fields of objects ours.
+/// Makes Capstan the manager of clusterctl's fields of objects.
 pub async fn adopt(cluster: &ManagementCluster, objects: &[Component]) -> Result<(), ServerError> {
     let theirs = objects.iter().filter(|it| is_needed(it));
     stream::iter(theirs.map(|object| adopt_one(cluster, object)))
@@ -28,7 +27,7 @@ pub async fn adopt(cluster: &ManagementCluster, objects: &[Component]) -> Result
         .await
 }
 
-/// Whether clusterctl has fields of an object.
+/// Whether clusterctl manages fields of an object.
 pub fn is_needed(object: &Component) -> bool {
     changed(&object.metadata).is_some()
 }
@@ -39,18 +38,18 @@ async fn adopt_one(cluster: &ManagementCluster, object: &Component) -> Result<()
     let mut metadata = metadata.clone();
     for tries in 1.. {
         let Some(fields) = changed(&metadata) else { break };
-        // A list is replaced as a whole, and the version makes sure that it is the one that was looked at.
+        // A merge patch replaces the whole list; resourceVersion guards against a change since it was read.
         let patch = json!({"resourceVersion": metadata.resource_version, "managedFields": fields});
         let patch = Patch::Merge(json!({"metadata": patch}));
         match api.patch_metadata(&id.name, &PatchParams::default(), &patch).await {
             Ok(_) => break,
             Err(error) if error::is_not_found(&error) => break,
-            // Controllers write the status of what runs all the time.
+            // Controllers write the status of workloads all the time.
             Err(error) if error::is_transient(&error) && tries < MOST_TRIES => {}
             Err(error) => return Err(cluster.failed(format!("take over {id}"), error)),
         }
         let found = api.get_metadata_opt(&id.name).await;
-        let found = found.map_err(|error| cluster.failed(format!("look at {id}"), error))?;
+        let found = found.map_err(|error| cluster.failed(format!("read {id}"), error))?;
         let Some(found) = found else { break };
         metadata = found.metadata;
     }
@@ -61,7 +60,7 @@ fn changed(metadata: &ObjectMeta) -> Option<Vec<ManagedFieldsEntry>> {
     adopted(metadata.managed_fields.as_deref()?)
 }
 
-/// Who owns which fields after that; none if nothing changes.
+/// The managedFields after adoption; none if nothing changes.
 fn adopted(fields: &[ManagedFieldsEntry]) -> Option<Vec<ManagedFieldsEntry>> {
     let is_theirs = |it: &&ManagedFieldsEntry| {
         it.manager.as_deref() == Some(CLUSTERCTL)

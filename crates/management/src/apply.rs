@@ -1,5 +1,4 @@
-//! Objects into a management cluster: in waves, so that nothing comes before what it needs, and all objects of a wave at
-//! the same time.
+//! Applies objects in waves: each object after those that it needs, all objects of a wave at the same time.
 
 use std::time::Duration;
 
@@ -20,18 +19,18 @@ const RETRY_LIMIT: Duration = Duration::from_mins(1);
 const PROPAGATION_LIMIT: Duration = Duration::from_secs(30);
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(3));
 
-/// Objects that wait for nothing but the waves before theirs.
+/// Objects that need nothing but the waves before theirs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Wave {
-    /// What other objects are in.
+    /// Namespaces.
     Namespaces,
-    /// The kinds of other objects.
+    /// CustomResourceDefinitions.
     Crds,
     /// Roles, accounts, configuration, services, certificates.
     Settings,
-    /// What runs.
+    /// Deployments and everything else that runs.
     Workloads,
-    /// What the API server asks before it accepts something: last, since webhooks answer only once the workloads run.
+    /// Webhook configurations and APIServices: last, since their workloads have to run first.
     Webhooks,
 }
 
@@ -54,7 +53,7 @@ impl Wave {
         }
     }
 
-    /// What to call it.
+    /// The name for progress lines.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Namespaces => "namespaces",
@@ -66,48 +65,48 @@ impl Wave {
     }
 }
 
-/// The progress of an apply.
+/// Progress of an apply.
 #[derive(Clone, Debug)]
 pub enum ApplyEvent<'a> {
     /// A wave begins.
     Wave {
         /// The wave.
         wave: Wave,
-        /// How many objects are in it.
+        /// The number of its objects.
         count: usize,
     },
-    /// An object is there.
+    /// An object is applied.
     Applied(&'a ObjectRef),
-    /// An object could not be written yet, and is tried again.
+    /// A transient failure is retried.
     Retrying {
         /// The object.
         object: &'a ObjectRef,
-        /// The reason.
+        /// The failure.
         reason: String,
     },
 }
 
-/// Receives the progress of an apply.
+/// Receives progress.
 pub type ApplyReporter<'a> = &'a (dyn Fn(ApplyEvent<'_>) + Sync);
 
 /// Objects could not be applied.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
-    /// The server refused one, or could not be reached.
+    /// A request failed.
     #[error(transparent)]
     Server(#[from] ServerError),
-    /// The server has no such kind.
-    #[error("cannot apply {object}: the server knows no kind {} in {}", object.kind, object.api_version)]
+    /// The server does not serve the kind of an object.
+    #[error("cannot apply {object}: the server does not serve kind {} in {}", object.kind, object.api_version)]
     UnknownKind {
         /// The object.
         object: Box<ObjectRef>,
     },
-    /// A kind is not served in time.
+    /// The server does not serve the kind of a CRD in time.
     #[error("{object} is not served: {reason}")]
     NotEstablished {
         /// Its CRD.
         object: Box<ObjectRef>,
-        /// What its conditions say.
+        /// The reason, from its conditions.
         reason: String,
     },
 }
@@ -116,39 +115,39 @@ pub enum ApplyError {
 pub async fn apply(
     cluster: &ManagementCluster,
     objects: &[Value],
-    tell: ApplyReporter<'_>,
+    report: ApplyReporter<'_>,
 ) -> Result<(), ApplyError> {
     let mut kinds = Kinds::clone(&*cluster.kinds().await?);
     kinds.learn_all(objects);
-    apply_known(cluster, &kinds, &objects.iter().collect::<Vec<_>>(), tell).await
+    apply_known(cluster, &kinds, &objects.iter().collect::<Vec<_>>(), report).await
 }
 
-/// The same where the kinds are known, among them those that were made after the server was asked.
+/// The same with known kinds, including those that were created after discovery.
 pub async fn apply_known(
     cluster: &ManagementCluster,
     kinds: &Kinds,
     objects: &[&Value],
-    tell: ApplyReporter<'_>,
+    report: ApplyReporter<'_>,
 ) -> Result<(), ApplyError> {
-    write(cluster, kinds, objects, tell).await?;
-    // The server makes them known while everything else is written.
+    write(cluster, kinds, objects, report).await?;
+    // The server establishes them while everything else is written.
     served::wait(cluster, crds(objects)).await
 }
 
-/// How objects are applied. Our JSON names no field twice, and a field that the server does not know is refused in any
-/// case: there is nothing left for it to read a second time.
+/// The parameters of every apply. Field validation is off: the JSON has no duplicate fields, and server-side apply
+/// refuses unknown fields in any case.
 pub fn params() -> PatchParams {
     PatchParams::apply(FIELD_MANAGER).force().validation_ignore()
 }
 
-/// The same without waiting for kinds that nothing is written of.
+/// The same, but waits only for CRDs that other objects need.
 pub async fn write(
     cluster: &ManagementCluster,
     kinds: &Kinds,
     objects: &[&Value],
-    tell: ApplyReporter<'_>,
+    report: ApplyReporter<'_>,
 ) -> Result<(), ApplyError> {
-    // An unknown kind must not end a run halfway.
+    // An unknown kind fails before anything is written.
     for object in objects {
         kind_of(kinds, object)?;
     }
@@ -157,12 +156,12 @@ pub async fn write(
         if members.is_empty() {
             continue;
         }
-        // A server has to find an address for each Service: who begins with them does not wait for them in the end.
+        // Services take longest, since the server allocates an address for each.
         members.sort_by_key(|it| it["kind"] != "Service");
-        tell(ApplyEvent::Wave { wave, count: members.len() });
+        report(ApplyEvent::Wave { wave, count: members.len() });
         let applied = members.iter().map(|object| async move {
-            put(cluster, kind_of(kinds, object)?, object, tell).await?;
-            tell(ApplyEvent::Applied(&ObjectRef::of(object)));
+            put(cluster, kind_of(kinds, object)?, object, report).await?;
+            report(ApplyEvent::Applied(&ObjectRef::of(object)));
             Ok::<_, ApplyError>(())
         });
         stream::iter(applied).buffer_unordered(REQUESTS_AT_ONCE).try_collect::<()>().await?;
@@ -178,12 +177,12 @@ pub fn crds<'a>(objects: &[&'a Value]) -> Vec<&'a Value> {
     objects.iter().copied().filter(|it| Wave::of(it) == Wave::Crds).collect()
 }
 
-/// Those of the CRDs that some of the objects are of.
+/// Those of the CRDs that define the kind of some of the objects.
 pub fn used<'a>(crds: &[&'a Value], objects: &[&Value]) -> Vec<&'a Value> {
     crds.iter().copied().filter(|it| is_used(it, objects)).collect()
 }
 
-/// Whether some of the objects are of a kind that is defined.
+/// Whether a CRD defines the kind of some of the objects.
 pub fn is_used(crd: &Value, objects: &[&Value]) -> bool {
     let mut defined = Kinds::default();
     defined.learn(crd);
@@ -194,12 +193,12 @@ fn kind_of<'a>(kinds: &'a Kinds, object: &Value) -> Result<&'a Kind, ApplyError>
     kinds.of(object).ok_or_else(|| ApplyError::UnknownKind { object: Box::new(ObjectRef::of(object)) })
 }
 
-/// Writes one object, again while the reason that it fails for may pass.
+/// Applies one object, and retries transient failures.
 pub async fn put(
     cluster: &ManagementCluster,
     kind: &Kind,
     object: &Value,
-    tell: ApplyReporter<'_>,
+    report: ApplyReporter<'_>,
 ) -> Result<(), ServerError> {
     let id = ObjectRef::of(object);
     let api = cluster.objects(kind, id.namespace.as_deref());
@@ -210,10 +209,10 @@ pub async fn put(
         applied.map(|_| ()).map_err(|error| cluster.failed(format!("apply {id}"), error))
     };
     let is_transient = |error: &ServerError, elapsed| is_worth_another_try(&error.source, elapsed);
-    let report = |error: &ServerError| {
-        tell(ApplyEvent::Retrying { object: &id, reason: error.to_string() });
+    let retrying = |error: &ServerError| {
+        report(ApplyEvent::Retrying { object: &id, reason: error.to_string() });
     };
-    retry(BACKOFF, request, is_transient, report).await
+    retry(BACKOFF, request, is_transient, retrying).await
 }
 
 fn is_worth_another_try(error: &kube::Error, elapsed: Duration) -> bool {

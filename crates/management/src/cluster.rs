@@ -36,7 +36,7 @@ impl std::fmt::Debug for ManagementCluster {
 }
 
 impl ManagementCluster {
-    /// The cluster behind a client; the URL is what to call it in messages.
+    /// The cluster behind a client. Messages name it by its URL.
     pub fn new(client: Client, url: &str) -> Self {
         Self { client, url: url.into(), kinds: Arc::default() }
     }
@@ -46,7 +46,7 @@ impl ManagementCluster {
         &self.client
     }
 
-    /// The API server.
+    /// The URL of the API server.
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -76,7 +76,7 @@ impl ManagementCluster {
         kinds.map(Arc::new).map_err(|error| self.failed("discover the API kinds", error))
     }
 
-    /// The objects of a kind, in one namespace or wherever they are.
+    /// The objects of a kind, in one namespace or in all.
     pub fn objects(&self, kind: &Kind, namespace: Option<&str>) -> Api<DynamicObject> {
         match namespace.filter(|_| kind.is_namespaced) {
             Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &kind.resource),
@@ -84,7 +84,7 @@ impl ManagementCluster {
         }
     }
 
-    /// All objects of a kind that a selector matches, page by page; none where the kind is gone.
+    /// All objects of a kind that a selector matches, page by page; none if the kind is not served.
     pub async fn list(
         &self,
         kind: &Kind,
@@ -99,7 +99,7 @@ impl ManagementCluster {
         self.pages(kind, selector, page).await
     }
 
-    /// The same, of which only the metadata is wanted.
+    /// The same with metadata only.
     pub async fn list_metadata(
         &self,
         kind: &Kind,
@@ -137,7 +137,7 @@ impl ManagementCluster {
                         return Ok(items);
                     }
                 }
-                // What was listed is too old to go on with: begin again, all at once.
+                // The list expired between two pages: list again, in one page.
                 Err(kube::Error::Api(status)) if status.code == 410 && params.limit.is_some() => {
                     items.clear();
                     params = ListParams { limit: None, continue_token: None, ..params };
@@ -150,7 +150,7 @@ impl ManagementCluster {
         }
     }
 
-    /// The error for a request that came to nothing.
+    /// The error of a request that failed.
     pub fn failed(&self, doing: impl Into<String>, error: kube::Error) -> ServerError {
         ServerError { doing: doing.into(), url: self.url.to_string(), source: Box::new(error) }
     }

@@ -1,4 +1,4 @@
-//! Objects tried out on a management cluster: the server checks them as if they were applied, and stores nothing.
+//! Server-side dry run of a set of objects.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -29,50 +29,50 @@ use crate::{
 /// How long to retry transient failures.
 const RETRY_LIMIT: Duration = Duration::from_secs(15);
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(2));
-/// Where objects are tried whose own namespace is not there yet. Every cluster has it.
+/// The namespace in which to try objects whose own does not exist yet. Every cluster has it.
 const STAND_IN: &str = "default";
-/// Asks for an object's metadata in place of all of it.
+/// The media type of an object's metadata alone.
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
-/// What a server says to an object.
+/// The dry run of one object.
 #[derive(Clone, Debug)]
 pub struct Trial {
     /// The object.
     pub object: ObjectRef,
-    /// What came of it.
+    /// Its outcome.
     pub outcome: Outcome,
-    /// Why the server was not asked about all of it.
+    /// The part that the server could not check, and why.
     pub note: Option<String>,
 }
 
-/// What came of a trial.
+/// The outcome of a dry run.
 #[derive(Clone, Debug)]
 pub enum Outcome {
     /// The server would store this.
     Stored(Box<Value>),
-    /// Nothing speaks against it, but the server could not say what it would store.
+    /// The object seems valid, but the server cannot compute what it would store.
     Unknown,
-    /// It would not be accepted.
+    /// The server would refuse the object.
     Refused(Refusal),
 }
 
-/// An object that would not be accepted.
+/// An object that the server would refuse.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("{object}: {reason}")]
 pub struct Refusal {
     /// The object.
     pub object: ObjectRef,
-    /// Why, in the server's words where it said some.
+    /// The reason, as the server put it.
     pub reason: String,
 }
 
-/// How much of what a server would store is returned.
+/// How much of the stored object to return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
     /// All of it.
     Whole,
-    /// Of CRDs only their metadata. They are the largest objects that there are, and a generation tells whether
-    /// one would change.
+    /// Metadata only for CRDs, which are by far the largest objects. Their generation shows whether they would
+    /// change.
     Brief,
 }
 
@@ -83,22 +83,22 @@ impl Detail {
     }
 }
 
-/// The metadata of CRDs that are there, by name.
+/// The metadata of existing CRDs, by name.
 pub type Crds = HashMap<String, ObjectMeta>;
 
-/// What is known to be there.
+/// What is known to exist.
 #[derive(Debug, Default)]
 pub struct Known {
-    /// Some CRDs.
+    /// Existing CRDs.
     pub crds: Crds,
-    /// Some namespaces.
+    /// Existing namespaces.
     pub namespaces: HashSet<String>,
 }
 
-/// Tries all objects, as they are to be applied together. The trials are in the order of the objects.
+/// Dry-runs objects that are to be applied together. The trials are in the order of the objects.
 ///
-/// Objects may need namespaces and kinds that are among them and not on the server yet. What is in such a namespace is
-/// tried in another one; what is of such a kind can only be checked for being one that will be served.
+/// Objects may need namespaces and CRDs that are among them and do not exist yet. Objects in such a namespace are tried in
+/// another one. For objects of such a kind only the kind is checked.
 pub async fn try_all(
     cluster: &ManagementCluster,
     objects: &[Value],
@@ -107,8 +107,8 @@ pub async fn try_all(
     try_on(&Ground::survey(cluster, objects, &Known::default(), detail).await?, objects).await
 }
 
-/// The same in brief, and sooner, for callers that know what is there. Of CRDs that would change, what comes of a
-/// trial is without the fields of others.
+/// The same in brief, and faster where existing objects are known. The outcome for a CRD that would change lacks the
+/// fields of other managers.
 pub async fn try_over(
     cluster: &ManagementCluster,
     objects: &[Value],
@@ -118,7 +118,7 @@ pub async fn try_over(
 }
 
 async fn try_on(ground: &Ground<'_>, objects: &[Value]) -> Result<Vec<Trial>, ServerError> {
-    // The large ones at the front hold up no others.
+    // Large objects do not delay those behind them.
     let tried = objects
         .iter()
         .enumerate()
@@ -128,15 +128,15 @@ async fn try_on(ground: &Ground<'_>, objects: &[Value]) -> Result<Vec<Trial>, Se
     Ok(trials.into_iter().map(|it| it.1).collect())
 }
 
-/// What is there, and what is about to be.
+/// The state of the server, and what the objects add to it.
 struct Ground<'a> {
     cluster: &'a ManagementCluster,
-    /// The CRDs that are known to be there.
+    /// CRDs that are known to exist.
     crds: &'a Crds,
     detail: Detail,
-    /// What the server knows.
+    /// The kinds that the server serves.
     kinds: Arc<Kinds>,
-    /// With what the objects define.
+    /// These, and those that the objects define.
     coming: Kinds,
     /// Groups and names of the kinds that the objects define.
     defined: HashSet<(&'a str, &'a str)>,
@@ -187,7 +187,9 @@ impl<'a> Ground<'a> {
         let Some(kind) = self.kinds.of(object) else {
             return Ok(match self.coming.of(object) {
                 Some(_) => unknown(&id, None),
-                None => refused(&id, format!("the server knows no kind {} in {}", id.kind, id.api_version)),
+                None => {
+                    refused(&id, format!("the server does not serve kind {} in {}", id.kind, id.api_version))
+                }
             });
         };
         let homeless = namespace_of(object).filter(|it| kind.is_namespaced && self.missing.contains(it));
@@ -225,15 +227,14 @@ impl<'a> Ground<'a> {
         self.send(object, request.map_err(kube::Error::BuildRequest)?).await
     }
 
-    /// Puts a CRD in the place of the one that is known to be there, which takes a server two thirds of the time
-    /// that applying it does. Nothing comes of it where that leaves a question open: where it would not be accepted, or
-    /// not change.
+    /// Dry-runs a CRD as an update of an existing one, which takes a server two thirds of the time of an apply. None if
+    /// the update is refused or would change nothing: only an apply gives the exact answer then.
     async fn replace(&self, kind: &Kind, id: &ObjectRef, object: &Value) -> Option<Value> {
         let live = self.crds.get(&id.name).filter(|_| Wave::of(object) == Wave::Crds)?;
         let mut whole = object.clone();
         let metadata = whole.get_mut("metadata")?.as_object_mut()?;
         metadata.insert("resourceVersion".to_owned(), live.resource_version.clone()?.into());
-        // Ownership of fields does not matter here.
+        // Saves the server the computation of managedFields.
         metadata.insert("managedFields".to_owned(), json!([{}]));
         let params = PostParams { dry_run: true, field_manager: Some(FIELD_MANAGER.to_owned()) };
         let url = self.cluster.objects(kind, None).resource_url().to_owned();
@@ -243,14 +244,13 @@ impl<'a> Ground<'a> {
         (live.generation? != generation || marks_anew(object, live)).then_some(stored)
     }
 
-    /// Whether the server does not serve what a CRD defines. CRDs are the largest objects that there are, and it
-    /// takes a server half the time to create one as to apply it.
+    /// Whether an object is a CRD whose kind is not served yet. A server creates a CRD in half the time of an apply.
     fn is_new_crd(&self, object: &Value) -> bool {
         Crd::of(object).is_some_and(|it| self.kinds.any_version(it.group(), it.kind()).is_none())
     }
 
-    /// Creates the object, in another namespace if its own is not there. An object of its name there is no harm: the
-    /// server looks at everything else first.
+    /// Dry-runs a create, in another namespace if the object's own does not exist. A conflict with an object of the same
+    /// name does no harm: the server validates first.
     async fn create(
         &self,
         kind: &Kind,
@@ -279,7 +279,7 @@ impl<'a> Ground<'a> {
         Ok(stored)
     }
 
-    /// Sends a trial of an object; gives back as much of what would be stored as is wanted.
+    /// Sends a dry-run request, and returns as much of the stored object as asked for.
     async fn send(&self, object: &Value, mut request: http::Request<Vec<u8>>) -> Result<Value, kube::Error> {
         if self.detail.is_metadata_enough(object) {
             request.headers_mut().insert(ACCEPT, HeaderValue::from_static(METADATA));
@@ -287,7 +287,7 @@ impl<'a> Ground<'a> {
         self.cluster.client().request(request).await
     }
 
-    /// Asks until there is an answer, for as long as it may take.
+    /// Sends a request, and retries transient failures.
     async fn ask<F: Future<Output = Result<Value, kube::Error>>>(
         &self,
         id: &ObjectRef,
@@ -306,7 +306,7 @@ impl<'a> Ground<'a> {
     }
 }
 
-/// Whether an object has labels or annotations that are not there.
+/// Whether an object has labels or annotations that the existing one lacks.
 fn marks_anew(object: &Value, live: &ObjectMeta) -> bool {
     let differ = |field: &str, there: &Option<BTreeMap<String, String>>| {
         let wanted = object["metadata"][field].as_object().into_iter().flatten();
@@ -316,7 +316,7 @@ fn marks_anew(object: &Value, live: &ObjectMeta) -> bool {
     differ("labels", &live.labels) || differ("annotations", &live.annotations)
 }
 
-/// Has unknown fields refused: an apply refuses them, other requests do not by default.
+/// Refuses unknown fields, as apply does.
 fn strictly(mut request: http::Request<Vec<u8>>) -> http::Request<Vec<u8>> {
     if let Ok(uri) = format!("{}&fieldValidation=Strict", request.uri()).parse() {
         *request.uri_mut() = uri;
@@ -324,7 +324,7 @@ fn strictly(mut request: http::Request<Vec<u8>>) -> http::Request<Vec<u8>> {
     request
 }
 
-/// What a server said to an object.
+/// The answer of a server.
 #[derive(Debug, PartialEq)]
 enum Answer {
     Stored(Box<Value>),
@@ -333,7 +333,7 @@ enum Answer {
     Refused(String),
 }
 
-/// What an error says about the object; nothing where it is about the server or the way to it.
+/// What an error says about the object; none if it is about the server or the connection.
 fn judge(error: &kube::Error) -> Option<Answer> {
     let kube::Error::Api(status) = error else {
         return None;

@@ -1,16 +1,16 @@
-//! What an API server answered, or why it did not.
+//! Failed requests to an API server.
 
 use kube::core::Status;
 
-/// A request to a management cluster that came to nothing.
+/// A failed request to a management cluster.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {doing} in {url}: {}", reason(source))]
 pub struct ServerError {
-    /// What was being done, e.g. `list CustomResourceDefinitions`.
+    /// The operation, e.g. `list CustomResourceDefinitions`.
     pub doing: String,
-    /// The API server.
+    /// The URL of the API server.
     pub url: String,
-    /// Why it came to nothing.
+    /// The failure.
     #[source]
     pub source: Box<kube::Error>,
 }
@@ -31,12 +31,12 @@ impl ServerError {
         reason(&self.source)
     }
 
-    /// Whether the object is missing, or its whole kind.
+    /// Whether the object does not exist, or its kind is not served.
     pub fn is_not_found(&self) -> bool {
         is_not_found(&self.source)
     }
 
-    /// The server's own words, if it said any.
+    /// The server's response, if there was one.
     pub fn status(&self) -> Option<&Status> {
         match &*self.source {
             kube::Error::Api(status) => Some(status),
@@ -45,38 +45,38 @@ impl ServerError {
     }
 }
 
-/// Whether an object is missing, or its whole kind: for that one a server answers with a page instead of a status.
+/// Whether an object does not exist, or its kind is not served.
 pub fn is_not_found(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
-/// Whether the object was changed meanwhile.
+/// Whether the object changed since it was read, or exists already.
 pub fn is_conflict(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 409)
 }
 
-/// Whether the object that was meant is gone, and another one has its name. Servers have two ways to put it.
+/// Whether the object was deleted, and another one has its name. Servers word it in two ways.
 pub fn is_about_uid(error: &kube::Error) -> bool {
     let is_told = |it: &str| it.contains("UID in the precondition") || it.contains("UID in precondition");
     matches!(error, kube::Error::Api(status) if status.code == 409 && is_told(&status.message))
 }
 
-/// Whether the server asks to be asked again. It does so as well where no webhook converts objects, which is not transient.
+/// Whether the server is too busy. A missing conversion webhook gives the same code, but does not pass.
 pub fn is_busy(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 429) && !is_about_conversion(error)
 }
 
-/// Whether no webhook converts objects between the versions of their kind.
+/// Whether the conversion webhook of a kind does not work.
 pub fn is_about_conversion(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.message.contains("conversion webhook"))
 }
 
-/// Whether an object does not fit its schema: servers answer that with code 500 where it is applied.
+/// Whether an object does not fit its schema: apply answers that with code 500.
 pub fn is_about_schema(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.message.starts_with("failed to create typed patch object"))
 }
 
-/// Whether the same request may succeed if it is sent again: the server or the way to it was in trouble.
+/// Whether the same request may succeed later.
 pub fn is_transient(error: &kube::Error) -> bool {
     match error {
         error if is_about_schema(error) => false,

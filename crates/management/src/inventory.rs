@@ -1,4 +1,4 @@
-//! Which providers are installed: objects of kind Provider, which clusterctl reads and writes as well.
+//! The inventory of installed providers: objects of kind Provider, shared with clusterctl.
 
 use capstan_api::{
     names::{CLUSTERCTL_GROUP, INVENTORY, annotation, label},
@@ -15,20 +15,20 @@ const KIND: &str = "Provider";
 /// The name of the kind's CRD.
 const CRD: &str = "providers.clusterctl.cluster.x-k8s.io";
 
-/// A provider that is installed.
+/// An installed provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installed {
     /// The namespace of its instance.
     pub namespace: String,
     /// Its name, e.g. `aws`.
     pub name: String,
-    /// The part that it plays.
+    /// Its type.
     pub kind: ProviderType,
-    /// Its version, as it was asked for.
+    /// Its version, as requested.
     pub version: String,
-    /// The only namespace that it looks at; all if there is none.
+    /// The only namespace that it watches; all if none.
     pub watched_namespace: Option<String>,
-    /// The version of an upgrade that began and did not finish: its controllers may be stopped.
+    /// The target of an unfinished upgrade.
     pub upgrading_to: Option<String>,
 }
 
@@ -42,20 +42,20 @@ impl Installed {
 /// The inventory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inventory {
-    /// What is installed, by type and name.
+    /// The installed providers, by type and name.
     pub providers: Vec<Installed>,
-    /// Entries that cannot be understood, e.g. of a type that we do not know.
+    /// Entries that cannot be read, e.g. of an unknown type.
     pub strange: Vec<String>,
 }
 
 impl Inventory {
-    /// Reads it; nothing is installed where the kind is not there.
+    /// Reads it; empty if its CRD does not exist.
     pub async fn read(cluster: &ManagementCluster) -> Result<Self, ServerError> {
         let mut inventory = Self::default();
-        let entries = cluster.list(&kind(), None, "").await.map_err(|error| ServerError {
-            doing: "list the providers that are installed".to_owned(),
-            ..error
-        })?;
+        let entries = cluster
+            .list(&kind(), None, "")
+            .await
+            .map_err(|error| ServerError { doing: "list installed providers".to_owned(), ..error })?;
         for object in entries {
             if let Some(it) = installed(&object) {
                 inventory.providers.push(it);
@@ -86,7 +86,7 @@ impl Inventory {
     }
 }
 
-/// Writes an entry, over an older one of the same instance.
+/// Writes an entry, replacing an older one of the same instance. That ends an unfinished upgrade.
 pub async fn record(cluster: &ManagementCluster, provider: &Installed) -> Result<(), ServerError> {
     apply::put(cluster, &kind(), &entry(provider), &|_| {}).await
 }
@@ -131,13 +131,13 @@ pub async fn has_entry(
     }
 }
 
-/// The CRD of the inventory's kind, where it is missing.
+/// The CRD of the inventory if it does not exist.
 pub async fn missing_kind(cluster: &ManagementCluster) -> Result<Option<Value>, ServerError> {
     let kinds = cluster.kinds().await?;
     Ok(kinds.find(&format!("{CLUSTERCTL_GROUP}/{VERSION}"), KIND).is_none().then(crd))
 }
 
-/// The CRD of the kind.
+/// The CRD of the inventory.
 pub fn crd() -> Value {
     let text = |description: &str| json!({"type": "string", "description": description});
     json!({

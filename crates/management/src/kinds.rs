@@ -1,4 +1,4 @@
-//! The kinds that an API server knows, asked for once.
+//! The kinds that an API server serves.
 
 use kube::{
     Client,
@@ -12,13 +12,13 @@ use crate::crd::Crd;
 /// One kind in one version.
 #[derive(Clone, Debug)]
 pub struct Kind {
-    /// Where its objects are.
+    /// Its group, version, kind and plural.
     pub resource: ApiResource,
     /// Whether its objects are in namespaces.
     pub is_namespaced: bool,
     /// Whether its objects can be listed and deleted.
     pub is_managed: bool,
-    /// Whether this is the version to speak where any will do.
+    /// Whether this is the preferred version of the kind.
     pub is_preferred: bool,
 }
 
@@ -44,12 +44,12 @@ impl Kind {
     }
 }
 
-/// All kinds of a server.
+/// The kinds of a server.
 #[derive(Clone, Debug, Default)]
 pub struct Kinds(Vec<Kind>);
 
 impl Kinds {
-    /// Asks the server: two requests, or one for each group and version where the server is old.
+    /// Discovers them: two requests, or one for each group and version on old servers.
     pub async fn discover(client: &Client) -> Result<Self, kube::Error> {
         let discovery = match Discovery::new(client.clone()).run_aggregated().await {
             Ok(discovery) => discovery,
@@ -79,7 +79,7 @@ impl Kinds {
         self.0.iter().find(|it| it.resource.api_version == api_version && it.resource.kind == kind)
     }
 
-    /// The kind of a manifest's object.
+    /// The kind of an object.
     pub fn of(&self, object: &Value) -> Option<&Kind> {
         self.find(object["apiVersion"].as_str()?, object["kind"].as_str()?)
     }
@@ -89,7 +89,7 @@ impl Kinds {
         self.0.iter()
     }
 
-    /// Every kind once, in the version that its group prefers.
+    /// Every kind once, in its preferred version.
     pub fn preferred(&self) -> impl Iterator<Item = &Kind> {
         self.0.iter().filter(|it| it.is_preferred)
     }

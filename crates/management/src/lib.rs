@@ -1,4 +1,4 @@
-//! One management cluster: its client, its kinds, its objects, and how they are written.
+//! One management cluster: its client, kinds and objects, and how they are read and written.
 //!
 //! Install, upgrade, delete, `describe` and the controllers call the same functions. Nothing here reads the terminal,
 //! the environment or the clock of its own accord.

@@ -1,11 +1,11 @@
-//! Which object is meant.
+//! References to objects.
 
 use std::fmt;
 
 use serde::Serialize;
 use serde_json::Value;
 
-/// An object of a management cluster, by what names it.
+/// A reference to an object of a management cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectRef {
@@ -13,7 +13,7 @@ pub struct ObjectRef {
     pub api_version: String,
     /// Its kind.
     pub kind: String,
-    /// Its namespace, if its kind has them.
+    /// Its namespace; none if it is cluster-scoped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// Its name.
@@ -21,7 +21,7 @@ pub struct ObjectRef {
 }
 
 impl ObjectRef {
-    /// What names an object of a manifest; fields that are missing are empty.
+    /// The reference to an object of a manifest; missing fields are empty.
     pub fn of(object: &Value) -> Self {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
         Self {
@@ -32,7 +32,7 @@ impl ObjectRef {
         }
     }
 
-    /// Its group; empty for the core kinds of Kubernetes.
+    /// Its group; empty for the core group.
     pub fn group(&self) -> &str {
         self.api_version.split_once('/').map_or("", |(group, _)| group)
     }

@@ -1,6 +1,6 @@
-//! Waiting until the kinds are served that were just defined.
+//! Waits until the kinds of new CRDs are served.
 //!
-//! What the server lists of a group and version is small; CRDs are not, and there may be dozens of them.
+//! It reads the discovery of a group and version, which is much smaller than the CRDs.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -24,8 +24,7 @@ const BACKOFF: Backoff = Backoff::new(Duration::from_millis(20), Duration::from_
 /// Plural names by group and version.
 type Awaited<'a> = BTreeMap<String, Vec<(&'a str, &'a Value)>>;
 
-/// Waits until all versions are served that CRDs say are. Those that were served when the server was asked first
-/// still are.
+/// Waits until all versions of CRDs are served, but for those that were served at discovery.
 pub async fn wait(cluster: &ManagementCluster, crds: Vec<&Value>) -> Result<(), ApplyError> {
     let mut awaited = versions(&crds, &*cluster.kinds().await?);
     let mut wait = Wait::new(BACKOFF, LIMIT);
@@ -46,7 +45,7 @@ pub async fn wait(cluster: &ManagementCluster, crds: Vec<&Value>) -> Result<(), 
     }
 }
 
-/// What is to be served and not among the kinds that are known.
+/// The served versions of CRDs that are not among the known kinds.
 fn versions<'a>(crds: &[&'a Value], known: &Kinds) -> Awaited<'a> {
     let mut awaited = Awaited::new();
     for object in crds {
@@ -61,32 +60,32 @@ fn versions<'a>(crds: &[&'a Value], known: &Kinds) -> Awaited<'a> {
     awaited
 }
 
-/// The plural names that a server lists; none where it knows no such group or is in trouble that passes.
+/// The plural names that a server lists; none if the group is unknown or the failure is transient.
 async fn listed(cluster: &ManagementCluster, group_version: &str) -> Result<Vec<String>, ServerError> {
     match cluster.client().list_api_group_resources(group_version).await {
         Ok(list) => Ok(list.resources.into_iter().map(|it| it.name).collect()),
         Err(error) if error::is_not_found(&error) || error::is_transient(&error) => Ok(Vec::new()),
-        Err(error) => Err(cluster.failed(format!("look whether {group_version} is served"), error)),
+        Err(error) => Err(cluster.failed(format!("discover {group_version}"), error)),
     }
 }
 
-/// Gives up on a CRD that cannot be served, or was not in time.
+/// Fails if a CRD can never be served, or was not in time.
 async fn doubt(cluster: &ManagementCluster, crd: &Value, is_over: bool) -> Result<(), ApplyError> {
     let id = ObjectRef::of(crd);
     let found = cluster.objects(&Kind::crd(), None).get_opt(&id.name).await;
     let found = match found {
         Ok(found) => found,
         Err(error) if error::is_transient(&error) && !is_over => return Ok(()),
-        Err(error) => return Err(cluster.failed(format!("look at {id}"), error).into()),
+        Err(error) => return Err(cluster.failed(format!("read {id}"), error).into()),
     };
     let reason = match &found {
-        None => Some("it is gone".to_owned()),
+        None => Some("it was deleted".to_owned()),
         Some(found) => refusal(Crd::new(&found.data)),
     };
     match reason {
         Some(reason) => Err(ApplyError::NotEstablished { object: Box::new(id), reason }),
         None if is_over => {
-            let reason = "the server says nothing about it".to_owned();
+            let reason = "its conditions do not say why".to_owned();
             Err(ApplyError::NotEstablished { object: Box::new(id), reason })
         }
         None => Ok(()),

@@ -1,34 +1,33 @@
-//! Which version of Kubernetes a management cluster runs.
+//! The Kubernetes version of a management cluster.
 
 use std::fmt;
 
 use crate::{ManagementCluster, ServerError};
 
-/// The oldest version that can be a management cluster: the first in which server-side apply is stable, by which
-/// everything is installed.
+/// The oldest supported version: the first with stable server-side apply.
 pub const MINIMUM: (u32, u32) = (1, 22);
 
 /// The version of an API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerVersion {
-    /// The first two numbers; none where the server names none.
+    /// Major and minor; none if the server reports none.
     pub numbers: Option<(u32, u32)>,
-    /// Its own name for it, e.g. `v1.34.1`.
+    /// The full version, e.g. `v1.34.1`.
     pub name: String,
 }
 
 impl ServerVersion {
-    /// Asks the server.
+    /// Reads it from the server.
     pub async fn read(cluster: &ManagementCluster) -> Result<Self, ServerError> {
         let info = cluster
             .client()
             .apiserver_version()
             .await
-            .map_err(|error| cluster.failed("ask for the version of Kubernetes", error))?;
+            .map_err(|error| cluster.failed("read the Kubernetes version", error))?;
         Ok(Self::parse(&info.major, &info.minor, &info.git_version))
     }
 
-    /// Reads what a server answers. Clouds put a plus behind the second number, and some name none.
+    /// Parses a response. Clouds add a plus to the minor version, and some leave both numbers out.
     fn parse(major: &str, minor: &str, name: &str) -> Self {
         let numbers = || {
             let (major, rest) = name.trim_start_matches('v').split_once('.')?;
@@ -37,7 +36,7 @@ impl ServerVersion {
         Self { numbers: number(major).zip(number(minor)).or_else(numbers), name: name.to_owned() }
     }
 
-    /// Whether it is too old to be a management cluster; an unknown version is not.
+    /// Whether it is too old for a management cluster; an unknown version is not.
     pub fn is_too_old(&self) -> bool {
         self.numbers.is_some_and(|it| it < MINIMUM)
     }

@@ -1,4 +1,4 @@
-//! What was installed, found by its labels whatever its kind and name.
+//! Finds installed components by their labels, whatever their kinds and names.
 
 use capstan_api::names::{
     CLUSTERCTL_FIELD_MANAGER, FIELD_MANAGER, OPERATOR_FIELD_MANAGER, SHARED_NAMESPACE, label,
@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use crate::{Kind, ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError, error};
 
-/// Kinds that are never part of a release: controllers make them, in masses, some with the labels of what they are made
-/// from.
+/// Kinds that are never part of a release: controllers create them in large numbers, some with the labels of their
+/// owners.
 const DERIVED: [(&str, &str); 8] = [
     ("", "Endpoints"),
     ("", "Event"),
@@ -30,16 +30,16 @@ const DERIVED: [(&str, &str); 8] = [
 /// providers' controllers do: that name proves nothing.
 const INSTALLERS: [&str; 3] = [FIELD_MANAGER, CLUSTERCTL_FIELD_MANAGER, OPERATOR_FIELD_MANAGER];
 
-/// An object that was installed.
+/// An installed object.
 #[derive(Clone, Debug)]
 pub struct Component {
     /// Its kind.
     pub kind: Kind,
-    /// What names it.
+    /// Its reference.
     pub id: ObjectRef,
     /// Its metadata.
     pub metadata: ObjectMeta,
-    /// What else it says, where that was asked for.
+    /// Its other fields, if they were read.
     pub content: Option<Value>,
 }
 
@@ -49,12 +49,12 @@ impl Component {
         self.metadata.labels.as_ref()?.get(name).map(String::as_str)
     }
 
-    /// The label of the provider that it was installed for.
+    /// The label of its provider.
     pub fn provider(&self) -> Option<&str> {
         self.label(label::PROVIDER)
     }
 
-    /// Whether it is made from another object, bears its labels, and comes and goes with that one.
+    /// Whether it has an owner: a controller made it, with the labels of its owner, and it is deleted with it.
     pub fn is_made_from_another(&self) -> bool {
         self.metadata.owner_references.as_ref().is_some_and(|it| !it.is_empty())
     }
@@ -64,7 +64,7 @@ impl Component {
         is_installed(&self.metadata, namespaces)
     }
 
-    /// Deletes it. What is gone already is no matter, and what has come by its name since is not ours to delete.
+    /// Deletes it, unless it does not exist any more or another object has its name.
     pub async fn delete(&self, cluster: &ManagementCluster) -> Result<(), kube::Error> {
         let preconditions = Preconditions { uid: self.metadata.uid.clone(), resource_version: None };
         let params = DeleteParams::background().preconditions(preconditions);
@@ -94,17 +94,17 @@ fn is_label_by_installer(entry: &ManagedFieldsEntry) -> bool {
     is_installer && labels.is_some_and(|it| it.get(&field).is_some())
 }
 
-/// The selector of everything that was installed for a provider.
+/// The selector of the components of a provider.
 pub fn selector_of(provider: &str) -> String {
     format!("{}=,{}={provider}", label::CLUSTERCTL, label::PROVIDER)
 }
 
-/// Everything that a selector matches, in all namespaces: one list a kind, many at a time.
+/// All objects that a selector matches, in all namespaces: one list for each kind, many at a time.
 pub async fn sweep(cluster: &ManagementCluster, selector: &str) -> Result<Vec<Component>, ServerError> {
     sweep_kinds(cluster, selector, |_| true).await
 }
 
-/// The same among some of the kinds.
+/// The same for some of the kinds.
 pub async fn sweep_kinds(
     cluster: &ManagementCluster,
     selector: &str,
@@ -117,7 +117,7 @@ pub async fn sweep_kinds(
     each_kind(cluster, fits, list).await
 }
 
-/// The same, with everything that the objects say.
+/// The same with whole objects.
 pub async fn sweep_whole(
     cluster: &ManagementCluster,
     selector: &str,

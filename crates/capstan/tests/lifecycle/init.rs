@@ -325,7 +325,7 @@ async fn bad_servers(guarded: &Guarded) {
     // Nobody listens there any more.
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let file = user.write("gone.yaml", &kubeconfig(&format!("http://{gone}"), json!({})));
-    let unreachable = ["cannot list the providers that are installed", "kubectl get --raw /readyz"];
+    let unreachable = ["cannot list installed providers", "kubectl get --raw /readyz"];
     guarded.run_in_vain(&["init", "--kubeconfig", file.to_str().unwrap()]).await.fails(&unreachable);
 
     let old = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -105,7 +105,7 @@ async fn all_refusals_are_collected(estate: &Estate, acme: &Release) {
         ("CustomResourceDefinition acmeclusters.infrastructure.cluster.x-k8s.io", "Nowhere"),
         ("Deployment acme-system/acme-controller-manager", "`selector` does not match template `labels`"),
         ("Service acme-system/acme-webhook-service", "port"),
-        ("Strange s", "the server knows no kind Strange in example.com/v1"),
+        ("Strange s", "the server does not serve kind Strange in example.com/v1"),
     ];
     assert_eq!(refusals.keys().map(String::as_str).collect::<Vec<_>>(), expected.map(|it| it.0));
     for (object, words) in expected {

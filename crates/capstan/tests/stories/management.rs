@@ -329,8 +329,8 @@ fn a_server_that_cannot_be_reached_is_named() {
     let user = user.with("KUBECONFIG", file);
     let place = "in https://127.0.0.1:1/";
     for (more, doing) in [
-        (&[][..], "cannot list the providers that are installed"),
-        (&["-i", "acme"], "cannot list the providers that are installed"),
+        (&[][..], "cannot list installed providers"),
+        (&["-i", "acme"], "cannot list installed providers"),
         (&["-i", "acme:v1.0.0"], "cannot look for ClusterClass mine/quick"),
         (&["--from-config-map", "t"], "cannot read ConfigMap mine/t"),
     ] {
