@@ -193,6 +193,10 @@ const INTENDED: &[Intended] = &[
         cases: &[("templates/class-by-two-clusters", Prints("name: second\n"))],
     },
     Intended {
+        reason: "no API server takes a Cluster with such a name",
+        cases: &[("templates/name-long", Refuses("at most 63 characters"))],
+    },
+    Intended {
         reason: "an empty name names no ClusterClass",
         cases: &[("templates/class-empty-name", Succeeds("name: one\n"))],
     },

@@ -31,7 +31,6 @@ const EMPTY_SPEC: Difference = Difference {
 
 /// Beside `clusterctl convert`, which leaves out the second half of what upstream's webhook does.
 pub(super) const BESIDE_COMMAND: &[Difference] = &[
-    EMPTY_SPEC,
     Difference {
         name: "references",
         why: "upstream loses controlPlaneRef, infrastructureRef and configRef, so that its output is refused by the \
