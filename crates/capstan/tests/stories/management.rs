@@ -337,7 +337,8 @@ fn a_server_that_cannot_be_reached_is_named() {
         refused(&user, &[&GENERATE[..], more].concat(), &[doing, place, "Connection refused"]);
     }
     let path = user.path("kubeconfig");
-    user.run(&["init", "list-images", "--kubeconfig", &path]).fails(&["cannot list the providers", place]);
+    user.run(&["init", "list-images", "--kubeconfig", &path])
+        .fails(&["cannot list installed providers", place]);
     // What needs no answer works: the kubeconfig alone names the namespace.
     user.write("t.yaml", "kind: Cluster\nmetadata: {name: '${CLUSTER_NAME}'}\n");
     let objects = user.run(&[&GENERATE[..], &["--from", "t.yaml"]].concat()).objects();
