@@ -144,7 +144,7 @@ impl Cached for CrdDetails {
     }
 }
 
-/// Is told the name of a CRD of which more is known than before.
+/// Receives the name of a CRD of which more is known than before.
 pub(crate) type OnDetails = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// The CustomResourceDefinitions that Clusters refer to, each watched as a whole.

@@ -285,7 +285,7 @@ async fn while_something_is_wrong_nothing_is_written() {
     bad_servers(&guarded).await;
 }
 
-/// A CRD that somebody else made is not touched, unless that is asked for.
+/// A CRD of another owner is not touched, unless that is asked for.
 async fn foreign_crd(guarded: &Guarded) {
     let crds: Api<CustomResourceDefinition> = Api::all(guarded.estate.client.clone());
     let mut crd = acme("v1.0.0").components().remove(1);

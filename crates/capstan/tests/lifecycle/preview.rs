@@ -113,7 +113,7 @@ async fn all_refusals_are_collected(estate: &Estate, acme: &Release) {
     }
 }
 
-/// Whoever knows the CRDs gets the same answers as who does not, and nothing is written.
+/// A caller that knows the CRDs gets the same answers as one that does not, and nothing is written.
 async fn crds_are_tried_over_those_that_are_there(estate: &Estate, acme: &Release) {
     let same = acme.rendered(acme.components()).into_iter().find(is_crd).unwrap();
     let with = |object: &Value, pointer: &str, name: &str, value: Value| {

@@ -251,7 +251,7 @@ mod tests {
                 &[("v1beta2", Some("v1.0.1"), Some("v2.0.1"))],
             ),
             (
-                "from a contract that nobody speaks any more",
+                "from a contract that is no longer supported",
                 ("v1.0.0", &[("v1.0.1", "1.0=v1alpha4"), ("v2.0.0", "1.0=v1alpha4 2.0=v1beta2")]),
                 ("v2.0.0", &[("v2.0.1", "2.0=v1alpha4"), ("v3.0.0", "2.0=v1alpha4 3.0=v1beta2")]),
                 &[("v1alpha4", Some("v1.0.1"), Some("v2.0.1")), ("v1beta2", Some("v2.0.0"), Some("v3.0.0"))],
@@ -275,13 +275,13 @@ mod tests {
                 &[("v1beta2", None, Some("v2.0.1"))],
             ),
             (
-                "nobody goes to a contract that infrastructure cannot follow to",
+                "no upgrade to a contract that infrastructure cannot follow to",
                 ("v1.0.0", &[("v1.0.1", "1.0=v1beta2"), ("v2.0.0", "1.0=v1beta2 2.0=v1beta9")]),
                 ("v2.0.0", &[("v2.0.0", "2.0=v1beta2")]),
                 &[("v1beta2", Some("v1.0.1"), None)],
             ),
             (
-                "nobody goes to a contract that core has not released yet",
+                "no upgrade to a contract that core has not released yet",
                 ("v1.0.0", &[("v1.0.1", "1.0=v1beta1 1.1=v1beta2")]),
                 ("v2.0.0", &[("v2.0.1", "2.0=v1beta1")]),
                 &[("v1beta1", Some("v1.0.1"), Some("v2.0.1"))],
