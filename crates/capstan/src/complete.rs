@@ -5,12 +5,13 @@
 use std::{ffi::OsStr, future::Future, time::Duration};
 
 use capstan_api::provider::ProviderType;
-use capstan_repository::ProviderArgument;
+use capstan_lifecycle::catalog::Catalog;
 use clap_complete::CompletionCandidate;
 use kube::config::Kubeconfig;
 
 use crate::{
     cli::{Globals, generate::KubeconfigArgs},
+    goals::ProviderArgument,
     management::Management,
     printer::Printer,
     session::Session,
@@ -33,9 +34,8 @@ pub(crate) fn providers(kind: ProviderType) -> impl Fn(&OsStr) -> Vec<Completion
                     Some(all.into_iter().filter(|it| it.kind == kind).map(|it| it.name).collect())
                 }
                 Some((name, _)) => {
-                    let provider = session.config.provider(kind, name).ok()?;
-                    let repository = session.repository(&provider).ok()?;
-                    let (versions, _) = repository.versions().await.ok()?;
+                    let source = session.source(kind, name).await.ok()?;
+                    let (versions, _) = source.repository.versions().await.ok()?;
                     Some(versions.iter().map(|version| format!("{name}:{}", version.as_str())).collect())
                 }
             }
@@ -60,10 +60,9 @@ pub(crate) fn flavors(current: &OsStr) -> Vec<CompletionCandidate> {
     let found = wait(async {
         let argument = ProviderArgument::parse(&word_after(&["-i", "--infrastructure"])?).ok()?;
         let session = session().await?;
-        let provider = session.config.provider(ProviderType::Infrastructure, &argument.name).ok()?;
-        let repository = session.repository(&provider).ok()?;
-        let chosen = repository.version(argument.version.as_deref()).await.ok()?;
-        repository.flavors(&chosen.version).await.ok()
+        let source = session.source(ProviderType::Infrastructure, &argument.name).await.ok()?;
+        let chosen = source.repository.version(argument.version.as_deref()).await.ok()?;
+        source.repository.flavors(&chosen.version).await.ok()
     });
     candidates(found, &current.to_string_lossy())
 }

@@ -8,7 +8,7 @@ use capstan_lifecycle::{
     release::{ReleaseError, ReleaseNotice, Releases, labelled},
 };
 use capstan_repository::{
-    CertManager, Chosen, Config, Environment, Os, Provider, Repository,
+    CertManager, Config, Environment, Os, Repository,
     remote::{DockerConfig, Http, HttpOptions, Progress},
 };
 
@@ -55,24 +55,6 @@ impl Session {
     /// A path; shells expand `~` in `--flag ~/file`, but not in `--flag=~/file`.
     pub(crate) fn expand_home(&self, path: &str) -> PathBuf {
         self.environment.expand_home(path)
-    }
-
-    /// Where the releases of a provider are.
-    pub(crate) fn repository(&self, provider: &Provider) -> Result<Repository, CommandError> {
-        Ok(Repository::open(provider, &self.config, &self.http)?)
-    }
-
-    /// The version that is asked for, or the latest. Releases that cannot be used are reported.
-    pub(crate) async fn choose(
-        &self,
-        repository: &Repository,
-        wanted: Option<&str>,
-    ) -> Result<String, CommandError> {
-        let Chosen { version, skipped } = repository.version(wanted).await?;
-        for skipped in &skipped {
-            self.report(ReleaseNotice::Skipped { label: repository.label(), skipped });
-        }
-        Ok(version)
     }
 
     /// The releases of all providers. What is unusual about them goes to [`Self::report`].

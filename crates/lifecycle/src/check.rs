@@ -24,13 +24,31 @@
 //! Nor can a checked value be made by hand:
 //!
 //! ```compile_fail,E0451
-//! # use capstan_lifecycle::{delete::{DeletePlan, ReadyDelete}};
-//! # fn example(cluster: capstan_management::ManagementCluster, plan: DeletePlan) -> ReadyDelete {
-//! ReadyDelete { cluster, plan }
+//! # use capstan_lifecycle::{check::Ready, delete::DeletePlan};
+//! # fn example(cluster: capstan_management::ManagementCluster, plan: DeletePlan) -> Ready<DeletePlan> {
+//! Ready { cluster, plan }
 //! # }
 //! ```
 //!
-//! This compiles:
+//! These compile:
+//!
+//! ```
+//! # use capstan_lifecycle::install::{InstallPlan, InstallPolicy};
+//! # async fn example(cluster: capstan_management::ManagementCluster, plan: InstallPlan) {
+//! if let Ok(ready) = plan.check(&cluster, InstallPolicy::default()) {
+//!     let _ = ready.run(&|_| {}).await;
+//! }
+//! # }
+//! ```
+//!
+//! ```
+//! # use capstan_lifecycle::upgrade::{UpgradePlan, UpgradePolicy};
+//! # async fn example(cluster: capstan_management::ManagementCluster, plan: UpgradePlan) {
+//! if let Ok(ready) = plan.check(&cluster, UpgradePolicy::default()) {
+//!     let _ = ready.run(&|_| {}).await;
+//! }
+//! # }
+//! ```
 //!
 //! ```
 //! # use capstan_lifecycle::delete::{DeletePlan, DeletePolicy};
@@ -42,6 +60,22 @@
 //! ```
 
 use std::fmt;
+
+use capstan_management::ManagementCluster;
+
+/// A plan that passed its check on a cluster.
+#[derive(Debug)]
+pub struct Ready<P> {
+    pub(crate) cluster: ManagementCluster,
+    pub(crate) plan: P,
+}
+
+impl<P> Ready<P> {
+    /// The plan.
+    pub fn plan(&self) -> &P {
+        &self.plan
+    }
+}
 
 /// Why a plan must not be run: nothing was changed.
 #[derive(Debug)]

@@ -2,7 +2,9 @@
 //!
 //! Capstan installs one instance of a provider. A cluster may have more from older tools, and every command copes.
 
-use capstan_management::sweep::Component;
+use std::collections::BTreeSet;
+
+use capstan_management::{ObjectRef, crd::is_crd, inventory::Installed};
 use capstan_manifest::components::SHARED_NAMESPACE;
 use capstan_repository::Version;
 
@@ -17,65 +19,142 @@ pub(crate) enum Owner {
     All,
 }
 
-/// Whose a component is, from the namespaces of an instance and of the others.
-pub(crate) fn owner(component: &Component, namespace: &str, others: &[&str]) -> Owner {
-    if others.is_empty() {
-        return Owner::This;
+/// The instances of one provider, seen from one of them.
+pub(crate) struct Instances<'a> {
+    namespace: &'a str,
+    others: Vec<&'a str>,
+    /// The cluster-wide roles and bindings of all instances.
+    roles: Vec<&'a ObjectRef>,
+    /// The instances whose roles have their namespace as a prefix.
+    prefixed: BTreeSet<&'a str>,
+}
+
+impl<'a> Instances<'a> {
+    /// The instances in these namespaces, with the installed objects of the provider.
+    pub(crate) fn new(
+        namespace: &'a str,
+        others: impl IntoIterator<Item = &'a str>,
+        installed: impl IntoIterator<Item = &'a ObjectRef>,
+    ) -> Self {
+        let roles: Vec<_> = installed.into_iter().filter(|it| is_role(it)).collect();
+        let others = others.into_iter().collect();
+        let mut all = Self { namespace, others, roles, prefixed: BTreeSet::new() };
+        all.prefixed = all.roles.iter().filter_map(|it| all.named(&it.name)).collect();
+        all
     }
-    let is_prefixed = |namespace: &str| component.id.name.starts_with(&format!("{namespace}-"));
-    // Of two namespaces that both are a prefix, the longer one was meant.
-    let longest = |it: &&&str| it.len();
-    match component.id.namespace.as_deref() {
-        Some(SHARED_NAMESPACE) => Owner::All,
-        Some(its) if its == namespace => Owner::This,
-        Some(_) => Owner::Another,
-        None if component.id.kind == "Namespace" && component.id.name == namespace => Owner::This,
-        None if component.id.kind == "Namespace" && others.contains(&component.id.name.as_str()) => {
-            Owner::Another
+
+    /// Whose an object is.
+    pub(crate) fn owner(&self, object: &ObjectRef) -> Owner {
+        if self.others.is_empty() {
+            return Owner::This;
         }
-        None if component.id.kind == "CustomResourceDefinition" => Owner::All,
-        None => {
-            let named = [namespace];
-            let candidates = named.iter().chain(others).filter(|it| is_prefixed(it));
-            match candidates.max_by_key(longest) {
-                Some(it) if *it == namespace => Owner::This,
-                Some(_) => Owner::Another,
-                None => Owner::All,
-            }
+        let its = match object.namespace.as_deref() {
+            Some(SHARED_NAMESPACE) => None,
+            Some(namespace) => Some(namespace),
+            None if is_shared_kind(object) => None,
+            None if is_namespace(object) => self.all().find(|it| *it == object.name),
+            None => self.named(&object.name).or_else(|| self.only_unprefixed()),
+        };
+        match its {
+            None => Owner::All,
+            Some(its) if its == self.namespace => Owner::This,
+            Some(_) => Owner::Another,
         }
+    }
+
+    /// Whether the cluster-wide roles of this instance have its namespace as a prefix. Without any, they get it.
+    pub(crate) fn has_prefix(&self) -> bool {
+        let mut own = self.roles.iter().filter(|it| self.owner(it) != Owner::Another);
+        if self.others.is_empty() {
+            own.all(|it| self.named(&it.name).is_some())
+        } else {
+            self.prefixed.contains(self.namespace) || own.next().is_none()
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &'a str> {
+        [self.namespace].into_iter().chain(self.others.iter().copied())
+    }
+
+    /// The instance whose namespace is a prefix of a name. Of two namespaces the longer one was meant.
+    fn named(&self, name: &str) -> Option<&'a str> {
+        let is_prefix = |it: &&str| name.strip_prefix(it).is_some_and(|rest| rest.starts_with('-'));
+        self.all().filter(is_prefix).max_by_key(|it| it.len())
+    }
+
+    /// The only instance without prefixed roles: roles without a prefix belong to it.
+    fn only_unprefixed(&self) -> Option<&'a str> {
+        let mut unprefixed = self.all().filter(|it| !self.prefixed.contains(it));
+        unprefixed.next().filter(|_| unprefixed.next().is_none())
     }
 }
 
-/// Whether no other instance has a newer version, so that this one's shared objects count.
-pub(crate) fn is_newest<'a>(version: &str, others: impl IntoIterator<Item = &'a str>) -> bool {
+/// Whether all instances use the same object, wherever they are installed.
+pub(crate) fn is_shared(object: &ObjectRef) -> bool {
+    is_shared_kind(object)
+        || object.namespace.as_deref() == Some(SHARED_NAMESPACE)
+        || is_namespace(object) && object.name == SHARED_NAMESPACE
+}
+
+/// The other instances of a provider.
+pub(crate) fn others<'i>(
+    provider: &Installed,
+    installed: &'i [Installed],
+) -> impl Iterator<Item = &'i Installed> {
+    installed.iter().filter(|it| {
+        (it.kind, &it.name) == (provider.kind, &provider.name) && it.namespace != provider.namespace
+    })
+}
+
+/// Whether no other instance has a newer version, or is being upgraded to one, so that this one's shared objects count.
+pub(crate) fn is_newest<'i>(version: &str, others: impl IntoIterator<Item = &'i Installed>) -> bool {
     let Ok(version) = Version::parse(version) else { return true };
-    others.into_iter().filter_map(|it| Version::parse(it).ok()).all(|it| !it.is_newer_than(&version))
+    let versions = others.into_iter().flat_map(|it| [Some(&it.version), it.upgrading_to.as_ref()]);
+    let mut parsed = versions.flatten().filter_map(|it| Version::parse(it).ok());
+    parsed.all(|it| !it.is_newer_than(&version))
+}
+
+fn is_shared_kind(object: &ObjectRef) -> bool {
+    is_crd(object) || object.group() == "admissionregistration.k8s.io"
+}
+
+fn is_namespace(object: &ObjectRef) -> bool {
+    object.kind == "Namespace" && object.group().is_empty()
+}
+
+fn is_role(object: &ObjectRef) -> bool {
+    object.group() == "rbac.authorization.k8s.io"
+        && matches!(object.kind.as_str(), "ClusterRole" | "ClusterRoleBinding")
 }
 
 #[cfg(test)]
 mod tests {
-    use capstan_management::{Kind, ObjectRef};
-    use kube::core::{GroupVersionKind, ObjectMeta};
+    use capstan_api::provider::ProviderType;
 
     use super::*;
 
-    fn component(kind: &str, namespace: Option<&str>, name: &str) -> Component {
-        let resource = kube::discovery::ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", kind));
-        Component {
-            kind: Kind { resource, is_namespaced: namespace.is_some(), is_managed: true, is_preferred: true },
-            id: ObjectRef {
-                api_version: "v1".to_owned(),
-                kind: kind.to_owned(),
-                namespace: namespace.map(str::to_owned),
-                name: name.to_owned(),
-            },
-            metadata: ObjectMeta::default(),
-            content: None,
+    fn object(kind: &str, namespace: Option<&str>, name: &str) -> ObjectRef {
+        let api_version = match kind {
+            "ClusterRole" | "ClusterRoleBinding" => "rbac.authorization.k8s.io/v1",
+            "CustomResourceDefinition" => "apiextensions.k8s.io/v1",
+            "ValidatingWebhookConfiguration" => "admissionregistration.k8s.io/v1",
+            _ => "v1",
+        };
+        ObjectRef {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            namespace: namespace.map(str::to_owned),
+            name: name.to_owned(),
         }
+    }
+
+    fn roles(names: &[&str]) -> Vec<ObjectRef> {
+        names.iter().map(|it| object("ClusterRole", None, it)).collect()
     }
 
     #[test]
     fn objects_belong_to_the_instance_whose_namespace_they_are_in_or_named_after() {
+        let installed = roles(&["a-manager", "b-manager", "a-2-manager"]);
         for (kind, namespace, name, expected) in [
             ("Deployment", Some("a"), "manager", Owner::This),
             ("Deployment", Some("b"), "manager", Owner::Another),
@@ -89,18 +168,59 @@ mod tests {
             ("ClusterRole", None, "a-2-manager", Owner::Another),
             ("ClusterRole", None, "manager", Owner::All),
             ("CustomResourceDefinition", None, "a-boxes.example.com", Owner::All),
+            ("ValidatingWebhookConfiguration", None, "a-webhooks", Owner::All),
         ] {
-            let component = component(kind, namespace, name);
-            assert_eq!(owner(&component, "a", &["b", "a-2"]), expected, "{}", component.id);
-            assert_eq!(owner(&component, "a", &[]), Owner::This, "{}", component.id);
+            let object = object(kind, namespace, name);
+            assert_eq!(Instances::new("a", ["b", "a-2"], &installed).owner(&object), expected, "{object}");
+            assert_eq!(Instances::new("a", [], &installed).owner(&object), Owner::This, "{object}");
+        }
+    }
+
+    #[test]
+    fn roles_without_a_prefix_belong_to_the_only_instance_without_prefixed_roles() {
+        let role = object("ClusterRoleBinding", None, "manager");
+        for (installed, expected, has_prefix) in [
+            (&["a-manager", "b-manager"][..], Owner::All, true),
+            (&["b-manager", "manager"], Owner::This, false),
+            (&["a-manager", "manager"], Owner::Another, true),
+            (&["manager"], Owner::All, false),
+            (&["b-manager"], Owner::This, true),
+            (&[], Owner::All, true),
+        ] {
+            let installed = roles(installed);
+            let instances = Instances::new("a", ["b"], &installed);
+            assert_eq!(
+                (instances.owner(&role), instances.has_prefix()),
+                (expected, has_prefix),
+                "{installed:?}"
+            );
+        }
+        for (installed, has_prefix) in
+            [(&["a-manager"][..], true), (&["a-manager", "manager"], false), (&[], true)]
+        {
+            assert_eq!(Instances::new("a", [], &roles(installed)).has_prefix(), has_prefix, "{installed:?}");
         }
     }
 
     #[test]
     fn shared_objects_are_those_of_the_newest_instance() {
-        assert!(is_newest("v1.1.0", ["v1.0.0", "v1.1.0"]));
-        assert!(!is_newest("v1.1.0", ["v1.0.0", "v1.2.0"]));
-        assert!(is_newest("v1.1.0", []));
-        assert!(is_newest("v1.1.0", ["nightly"]));
+        let instance = |version: &str, upgrading_to: Option<&str>| Installed {
+            namespace: version.to_owned(),
+            name: "acme".to_owned(),
+            kind: ProviderType::Infrastructure,
+            version: version.to_owned(),
+            watched_namespace: None,
+            upgrading_to: upgrading_to.map(str::to_owned),
+        };
+        let old = instance("v1.0.0", None);
+        for (others, expected) in [
+            (&[old.clone(), instance("v1.1.0", None)][..], true),
+            (&[old.clone(), instance("v1.2.0", None)], false),
+            (&[instance("v1.0.0", Some("v1.2.0"))], false),
+            (&[], true),
+            (&[instance("nightly", None)], true),
+        ] {
+            assert_eq!(is_newest("v1.1.0", others), expected, "{others:?}");
+        }
     }
 }

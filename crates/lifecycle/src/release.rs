@@ -158,6 +158,12 @@ pub fn labelled(label: &str, error: &impl std::fmt::Display) -> String {
     if text.starts_with(&format!("{label}: ")) { text } else { format!("{label}: {text}") }
 }
 
+/// An error without the provider that it is about, for a list that names it already.
+pub(crate) fn unlabelled(label: &str, error: &impl std::fmt::Display) -> String {
+    let text = error.to_string();
+    text.strip_prefix(&format!("{label}: ")).map_or(text.clone(), str::to_owned)
+}
+
 impl<'a> Releases<'a> {
     /// The source of a provider.
     pub fn source(&self, kind: ProviderType, name: &str) -> BoxFuture<'a, Result<Source<'a>, ReleaseError>> {

@@ -22,4 +22,4 @@ pub mod sweep;
 pub use cluster::{ManagementCluster, REQUESTS_AT_ONCE};
 pub use error::ServerError;
 pub use kinds::{Kind, Kinds};
-pub use object::ObjectRef;
+pub use object::{Identity, ObjectRef};

@@ -20,6 +20,9 @@ pub struct ObjectRef {
     pub name: String,
 }
 
+/// Group, kind, namespace and name: an object is the same in every version of its kind.
+pub type Identity = (String, String, Option<String>, String);
+
 impl ObjectRef {
     /// The reference to an object of a manifest; missing fields are empty.
     pub fn of(object: &Value) -> Self {
@@ -30,6 +33,11 @@ impl ObjectRef {
             namespace: text("/metadata/namespace").filter(|it| !it.is_empty()),
             name: text("/metadata/name").unwrap_or_default(),
         }
+    }
+
+    /// What it is, whatever the version.
+    pub fn identity(&self) -> Identity {
+        (self.group().to_owned(), self.kind.clone(), self.namespace.clone(), self.name.clone())
     }
 
     /// Its group; empty for the core group.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::Value;
 
-use crate::ObjectRef;
+use crate::{Identity, ObjectRef};
 
 /// An object with its owner references.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,17 +46,10 @@ pub struct NodeId(usize);
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OwnershipGraph {
     nodes: Vec<OwnershipNode>,
-    by_name: BTreeMap<Name, NodeId>,
+    by_name: BTreeMap<Identity, NodeId>,
     owners: BTreeMap<NodeId, BTreeSet<NodeId>>,
     dependents: BTreeMap<NodeId, BTreeSet<NodeId>>,
     controllers: BTreeMap<NodeId, NodeId>,
-}
-
-/// Group, kind, namespace and name.
-type Name = (String, String, Option<String>, String);
-
-fn name_of(object: &ObjectRef) -> Name {
-    (object.group().to_owned(), object.kind.clone(), object.namespace.clone(), object.name.clone())
 }
 
 impl FromIterator<OwnershipNode> for OwnershipGraph {
@@ -67,7 +60,7 @@ impl FromIterator<OwnershipNode> for OwnershipGraph {
         let ids = || nodes.iter().enumerate().map(|(id, node)| (NodeId(id), node));
         let by_uid: BTreeMap<_, _> =
             ids().filter(|it| !it.1.uid.is_empty()).map(|(id, it)| (it.uid.as_str(), id)).collect();
-        let by_name: BTreeMap<_, _> = ids().map(|(id, node)| (name_of(&node.object), id)).collect();
+        let by_name: BTreeMap<_, _> = ids().map(|(id, node)| (node.object.identity(), id)).collect();
         let find = |node: &OwnershipNode, owner: &OwnerReference| {
             let group = owner.api_version.split_once('/').map_or("", |it| it.0);
             let place = |it| by_name.get(&(group.to_owned(), owner.kind.clone(), it, owner.name.clone()));
@@ -108,7 +101,7 @@ impl OwnershipGraph {
 
     /// The node of an object, in whichever version it is named.
     pub fn find(&self, object: &ObjectRef) -> Option<NodeId> {
-        self.by_name.get(&name_of(object)).copied()
+        self.by_name.get(&object.identity()).copied()
     }
 
     /// The owners of an object that are in the graph.

@@ -26,7 +26,7 @@ pub use latest::{Chosen, Skipped};
 pub use local::LATEST;
 pub use metadata::{METADATA_FILE, Metadata, MetadataError, Series};
 pub use overrides::Overrides;
-pub use provider::{InvalidProviderArgument, Provider, ProviderArgument};
+pub use provider::Provider;
 pub use remote::shown_address;
 pub use repository::{File, Repository, RepositoryError};
 pub use version::{NotAVersion, Version};

@@ -6,20 +6,20 @@ use std::{
 };
 
 use capstan_lifecycle::{
-    check::Problems,
+    check::{Problems, Ready},
     delete::{
         self, DeleteError, DeleteEvent, DeleteGoal, DeleteOptions, DeletePlan, DeletePolicy, DeleteProblem,
-        DeleteTarget, Kept, ReadyDelete, Selection, WhyKept,
+        DeleteTarget, Kept, Selection, WhyKept,
     },
 };
 use capstan_management::{ManagementCluster, inventory::Inventory};
-use capstan_repository::ProviderArgument;
 
 use crate::{
     cli::{delete::DeleteArgs, preview::PreviewArgs},
     commands::generate::check_namespace,
     difference,
     error::CommandError,
+    goals::ProviderArgument,
     hints::Hint,
     management::Management,
     printer::Printer,
@@ -43,7 +43,7 @@ pub(crate) async fn run(args: DeleteArgs, printer: Printer) -> Result<(), Comman
         say_what_stays(plan, printer);
         return Ok(());
     }
-    for target in plan.targets.iter().filter(|it| !it.removals.is_empty()) {
+    for target in plan.targets().iter().filter(|it| !it.removals.is_empty()) {
         printer.step(&format!("deleting {}: {}", title(target), count(target.removals.len())));
     }
     carry_out(&ready, printer).await?;
@@ -76,7 +76,7 @@ fn selection(args: &DeleteArgs) -> Result<Selection, CommandError> {
     }
 }
 
-async fn carry_out(ready: &ReadyDelete, printer: Printer) -> Result<(), CommandError> {
+async fn carry_out(ready: &Ready<DeletePlan>, printer: Printer) -> Result<(), CommandError> {
     let deleted = AtomicUsize::new(0);
     let report = |event: DeleteEvent<'_>| match event {
         DeleteEvent::Stage { stage, count: number } => {
@@ -123,7 +123,7 @@ fn say_what_stays(plan: &DeletePlan, printer: Printer) {
 /// What outlives the providers, and how it would go.
 fn what_stays(plan: &DeletePlan) -> Vec<String> {
     let mut reasons: BTreeMap<&WhyKept, Vec<String>> = BTreeMap::new();
-    for Kept { object, why } in plan.targets.iter().flat_map(|it| &it.kept) {
+    for Kept { object, why } in plan.targets().iter().flat_map(|it| &it.kept) {
         reasons.entry(why).or_default().push(object.to_string());
     }
     let line = |(why, objects): (&WhyKept, Vec<String>)| {
@@ -159,7 +159,7 @@ fn title(target: &DeleteTarget) -> String {
 }
 
 fn labels(plan: &DeletePlan) -> String {
-    let deleted = plan.targets.iter().filter(|it| !it.removals.is_empty());
+    let deleted = plan.targets().iter().filter(|it| !it.removals.is_empty());
     deleted.map(|it| it.label.as_str()).collect::<Vec<_>>().join(", ")
 }
 
@@ -167,10 +167,14 @@ fn count(objects: usize) -> String {
     if objects == 1 { "1 object".to_owned() } else { format!("{objects} objects") }
 }
 
+fn texts(items: &[impl ToString]) -> Vec<String> {
+    items.iter().map(ToString::to_string).collect()
+}
+
 /// A deletion that failed, with a line for each kind of object that was created meanwhile.
 fn failed(error: DeleteError) -> CommandError {
     let causes = match &error {
-        DeleteError::MadeMeanwhile { usages } => usages.iter().map(ToString::to_string).collect(),
+        DeleteError::MadeMeanwhile { usages } => texts(usages),
         _ => Vec::new(),
     };
     CommandError { causes, ..error.into() }
@@ -182,8 +186,10 @@ fn refusal(Problems(problems): Problems<DeleteProblem>) -> CommandError {
     let mut error = CommandError::plain(messages.join("; "));
     for problem in problems {
         error = error.hint_if(problem.hint());
-        let DeleteProblem::InUse { usages, .. } = problem;
-        error.causes.extend(usages.iter().map(ToString::to_string));
+        error.causes.extend(match problem {
+            DeleteProblem::InUse { usages, .. } => texts(&usages),
+            DeleteProblem::Answered { objects, .. } => texts(&objects),
+        });
     }
     error
 }

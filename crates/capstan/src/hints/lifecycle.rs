@@ -8,6 +8,7 @@ use capstan_lifecycle::{
     upgrade::{UpgradeError, UpgradeProblem},
 };
 use capstan_management::inventory::Installed;
+use capstan_repository::Version;
 
 use super::Hint;
 use crate::program;
@@ -62,7 +63,13 @@ impl Hint for InstallProblem {
             Self::SecondInstance { .. } => {
                 "leave --target-namespace out, or delete the instance that is there".to_owned()
             }
-            Self::OtherWatchedNamespace { installed, wanted } => rewatch(installed, wanted.as_deref()),
+            Self::OtherWatchedNamespace { installed, is_alone: false, .. } => format!(
+                "it has other instances, and init installs only one: delete all but one by {name} delete --{} {} \
+                 --namespace NAMESPACE",
+                installed.kind.prefix(),
+                installed.name
+            ),
+            Self::OtherWatchedNamespace { installed, wanted, .. } => rewatch(installed, wanted),
             Self::NoCore => "name a core provider by --core".to_owned(),
             Self::NoCertManager { .. } => {
                 "install cert-manager first, or remove externallyProvisioned from cert-manager in the configuration \
@@ -100,14 +107,15 @@ impl Hint for InstallProblem {
 }
 
 /// How an installed provider comes to watch another namespace.
-fn rewatch(installed: &Installed, wanted: Option<&str>) -> String {
+fn rewatch(installed: &Installed, wanted: &str) -> String {
     let Installed { kind, name, version, namespace, .. } = installed;
     let (flag, program) = (kind.prefix(), program::name());
-    let watching = wanted.map_or_else(String::new, |it| format!(" --watching-namespace {it}"));
+    // Without core the next init is a first one, which would add kubeadm.
+    let only = if *kind == ProviderType::Core { " --bootstrap - --control-plane -" } else { "" };
     format!(
         "to change it, delete the provider and install it again; its CRDs and their objects stay: {program} delete \
-         --{flag} {name} --namespace {namespace} --force && {program} init --{flag} {name}:{version} --target-namespace \
-         {namespace}{watching}"
+         --{flag} {name} --namespace {namespace} --force && {program} init --{flag} {name}:{version}{only} \
+         --target-namespace {namespace} --watching-namespace {wanted}"
     )
 }
 
@@ -134,8 +142,14 @@ impl Hint for UpgradeError {
                 "look at its Pods: kubectl -n {} get pods",
                 deployment.namespace.as_deref().unwrap_or_default()
             )),
+            Self::Cores { found } if found.is_empty() => {
+                Some(format!("install one: {} init --core cluster-api", program::name()))
+            }
+            Self::Cores { .. } => Some(format!(
+                "delete the one that is not used: {} delete --core NAME --namespace NAMESPACE",
+                program::name()
+            )),
             Self::Release { .. }
-            | Self::Cores { .. }
             | Self::NotInstalled { .. }
             | Self::NamedTwice { .. }
             | Self::CutOff
@@ -153,13 +167,12 @@ impl Hint for UpgradeProblem {
                     .to_owned(),
             ),
             Self::TooFar { farthest, .. } => Some(format!("upgrade to a release of {farthest} first")),
-            Self::LeftBehind { label, .. } => {
-                let (kind, name) = ProviderType::from_label(label)?;
-                Some(format!(
-                    "include it in the upgrade, in a version that speaks that contract: --{} {name}:VERSION",
-                    kind.prefix()
-                ))
-            }
+            Self::LeftBehind { provider, .. } => Some(format!(
+                "include it in the upgrade, in a version that speaks that contract: --{} {}/{}:VERSION",
+                provider.kind.prefix(),
+                provider.namespace,
+                provider.name
+            )),
             // The session knows more about releases.
             Self::Release { .. } | Self::IncompatibleTarget { .. } | Self::Refused { .. } => None,
         }
@@ -208,7 +221,24 @@ impl Hint for DeleteProblem {
                  cluster; --force deletes the providers anyway, and no controller looks after the objects any more"
                     .to_owned()
             }
+            Self::Answered { deleted, other, .. } => format!(
+                "move them to the other instance first: {} upgrade apply --reapply --{} {}/{}:{}; --force deletes the \
+                 instance anyway, and the API server cannot call these webhooks until the other is applied again",
+                program::name(),
+                other.kind.prefix(),
+                other.namespace,
+                other.name,
+                newer(&deleted.version, &other.version)
+            ),
         })
+    }
+}
+
+/// The newer of two versions; the second where they cannot be compared.
+fn newer<'a>(a: &'a str, b: &'a str) -> &'a str {
+    match (Version::parse(a), Version::parse(b)) {
+        (Ok(first), Ok(second)) if first.is_newer_than(&second) => a,
+        _ => b,
     }
 }
 
@@ -220,7 +250,8 @@ mod tests {
     fn a_refusal_to_delete_says_what_there_is() {
         let hint = |installed: &[&str]| {
             let installed = installed.iter().map(|it| (*it).to_owned()).collect();
-            DeleteError::NotInstalled { label: "infrastructure-other".to_owned(), installed }.hint().unwrap()
+            let label = "infrastructure-other".to_owned();
+            DeleteError::NotInstalled { label, namespace: None, installed }.hint().unwrap()
         };
         assert!(hint(&["infrastructure-acme v1.0.0"]).contains("infrastructure-acme v1.0.0"));
         assert!(hint(&[]).contains("no provider is installed"));

@@ -1,8 +1,6 @@
 //! What can be done about configurations and releases that cannot be had.
 
-use capstan_repository::{
-    ConfigError, FetchError, InvalidProviderArgument, LATEST, MetadataError, RepositoryError,
-};
+use capstan_repository::{ConfigError, FetchError, LATEST, MetadataError, RepositoryError};
 
 use super::Hint;
 use crate::program;
@@ -93,12 +91,6 @@ impl Hint for RepositoryError {
 impl Hint for MetadataError {
     fn hint(&self) -> Option<String> {
         None
-    }
-}
-
-impl Hint for InvalidProviderArgument {
-    fn hint(&self) -> Option<String> {
-        Some("write NAME or NAME:VERSION, e.g. aws:v2.9.1".to_owned())
     }
 }
 

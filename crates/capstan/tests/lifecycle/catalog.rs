@@ -9,10 +9,11 @@ use std::{
 use capstan_api::provider::ProviderType;
 use capstan_lifecycle::{
     catalog::{Catalog, CertManagerPolicy, Source},
+    check::Ready,
     goal::{ProviderGoal, VersionGoal},
     install::{self, InstallPlan, InstallPolicy, InstallRequest},
     release::{ReleaseError, ReleaseNotice, Releases},
-    upgrade::{self, ReadyUpgrade, UpgradeError, UpgradeEvent, UpgradeGoal, UpgradePolicy, UpgradeRequest},
+    upgrade::{self, UpgradeError, UpgradeEvent, UpgradeGoal, UpgradePlan, UpgradePolicy, UpgradeRequest},
 };
 use capstan_management::{apply::ApplyEvent, inventory::Inventory};
 use capstan_manifest::images::Overrides;
@@ -131,7 +132,7 @@ impl Operator {
         install::plan(&cluster, &inventory, &releases, &request).await.unwrap()
     }
 
-    async fn upgrade(&self, version: VersionGoal) -> ReadyUpgrade {
+    async fn upgrade(&self, version: VersionGoal) -> Ready<UpgradePlan> {
         let cluster = self.estate.cluster();
         let inventory = Inventory::read(&cluster).await.unwrap();
         let request = UpgradeRequest {
@@ -200,7 +201,7 @@ async fn a_catalog_of_values_installs_reapplies_alters_and_upgrades() {
     let next = Release { version: "v1.1.0", ..acme.clone() };
     publish(&client, &next, &components(&next)).await;
     let ready = operator.upgrade(VersionGoal::Latest).await;
-    assert!(!ready.plan().steps[0].is_reapply);
+    assert!(!ready.plan().steps()[0].is_reapply);
     ready.run(&|_| {}).await.unwrap();
     assert_eq!(operator.version().await, ("v1.1.0".to_owned(), None));
 
@@ -216,7 +217,7 @@ async fn installs(operator: &Operator) {
     assert_eq!((args(&deployment), zone(&deployment)), (&["--v=1".to_owned()][..], "a"));
     assert_eq!(operator.version().await, ("v1.0.0".to_owned(), None));
     let again = operator.plan_install(exact("v1.0.0")).await;
-    assert!(again.is_empty() && again.present.len() == 2, "{:?}", again.present);
+    assert!(again.is_empty() && again.present().len() == 2, "{:?}", again.present());
 }
 
 async fn changed_values_are_applied_again(operator: &mut Operator, acme: &Release) {

@@ -6,8 +6,9 @@ use std::{
 };
 
 use capstan_api::provider::ProviderType;
-use capstan_lifecycle::delete::{
-    self, DeleteError, DeleteGoal, DeleteOptions, DeletePolicy, ReadyDelete, Selection,
+use capstan_lifecycle::{
+    check::Ready,
+    delete::{self, DeleteError, DeleteGoal, DeleteOptions, DeletePlan, DeletePolicy, Selection},
 };
 use capstan_management::{
     ManagementCluster, apply,
@@ -359,7 +360,7 @@ async fn what_took_a_name_meanwhile_is_left_alone(estate: &Estate) {
     assert_eq!(estate.remains(ACME).await, names(&SHARED));
 }
 
-async fn ready_to_delete_acme(cluster: &ManagementCluster, options: DeleteOptions) -> ReadyDelete {
+async fn ready_to_delete_acme(cluster: &ManagementCluster, options: DeleteOptions) -> Ready<DeletePlan> {
     let (kind, name) = (ProviderType::Infrastructure, "acme".to_owned());
     let selection = Selection::Named(vec![DeleteGoal { kind, name, version: None, namespace: None }]);
     let inventory = Inventory::read(cluster).await.unwrap();

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use capstan_management::inventory::{self, Installed};
 use capstan_testkit::wait::LIMIT;
 use k8s_openapi::{
-    api::{apps::v1::Deployment, core::v1::Service},
+    api::{
+        admissionregistration::v1::ValidatingWebhookConfiguration, apps::v1::Deployment, core::v1::Service,
+        rbac::v1::ClusterRoleBinding,
+    },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{Api, ResourceExt, api::PatchParams};
@@ -23,9 +26,15 @@ fn acme(version: &'static str) -> Release {
     Release::all(version).into_iter().find(|it| it.label == ACME).unwrap()
 }
 
-/// A release with shared objects that name its version.
+/// A release with shared objects that name its version, and webhooks that its own Service answers.
 fn components(release: &Release) -> Vec<Value> {
     let mut objects = release.components();
+    let service = json!({"name": "acme-webhook-service", "namespace": release.namespace});
+    let crd = objects.iter_mut().find(|it| it["kind"] == "CustomResourceDefinition").unwrap();
+    crd["spec"]["conversion"] = json!({
+        "strategy": "Webhook",
+        "webhook": {"clientConfig": {"service": service}, "conversionReviewVersions": ["v1"]},
+    });
     objects.push(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SHARED}}));
     objects.push(json!({
         "apiVersion": "v1", "kind": "Service",
@@ -93,6 +102,27 @@ impl Instances {
         assert_eq!(self.shared().await, [Some(version.to_owned()), Some(version.to_owned())]);
     }
 
+    /// The namespaces of the Services that answer the webhooks: of the CRD, and of the webhook configuration.
+    async fn answers(&self) -> [String; 2] {
+        let crds: Api<CustomResourceDefinition> = Api::all(self.estate.client.clone());
+        let configurations: Api<ValidatingWebhookConfiguration> = Api::all(self.estate.client.clone());
+        let conversion = crds.get(CRD).await.unwrap().spec.conversion.unwrap().webhook.unwrap();
+        let configuration = configurations.get("acme-validating-webhook-configuration").await.unwrap();
+        let webhook = configuration.webhooks.unwrap().remove(0).client_config;
+        [conversion.client_config.unwrap().service.unwrap().namespace, webhook.service.unwrap().namespace]
+    }
+
+    /// Each instance has rights of its own.
+    async fn assert_rights(&self) {
+        let bindings: Api<ClusterRoleBinding> = Api::all(self.estate.client.clone());
+        for namespace in ["acme-system", "second-system"] {
+            let binding = bindings.get(&format!("{namespace}-acme-manager-rolebinding")).await.unwrap();
+            assert_eq!(binding.role_ref.name, format!("{namespace}-acme-manager-role"));
+            assert_eq!(binding.subjects.unwrap()[0].namespace.as_deref(), Some(namespace));
+        }
+        assert!(bindings.get_opt("acme-manager-rolebinding").await.unwrap().is_none());
+    }
+
     async fn versions(&self) -> Vec<(String, String)> {
         let inventory = inventory::Inventory::read(&self.estate.cluster()).await.unwrap();
         let acme = inventory.providers.into_iter().filter(|it| it.label() == ACME);
@@ -121,14 +151,22 @@ async fn shared_objects_are_those_of_the_newest_instance() {
     let told = estate.run(&["upgrade", "apply", "--contract", "v1beta2", "--dry-run"]);
     assert_eq!(told.code, Some(0), "{told:?}");
 
-    // The older instance gets a version that is still older than the other's.
+    // The older instance gets a version that is still older than the other's: shared objects are left out.
     let before = instances.manager("second-system").await.unwrap();
+    let told = estate.run(&["upgrade", "apply", "-i", "acme-system/acme:v1.1.0", "--dry-run", "--diff"]);
+    assert_eq!(told.code, Some(0), "{told:?}");
+    assert!(
+        told.out.contains("Deployment") && !told.out.contains("CustomResourceDefinition"),
+        "{}",
+        told.out
+    );
     let told = estate.run(&["upgrade", "apply", "--infrastructure", "acme-system/acme:v1.1.0"]);
     assert_eq!(told.code, Some(0), "{told:?}");
     instances.assert_shared("v1.2.0").await;
     let upgraded = instances.manager("acme-system").await.unwrap();
     assert_eq!(image(&upgraded), "registry.example.com/acme:v1.1.0");
     assert_eq!(instances.manager("second-system").await.unwrap(), before, "the other instance is left alone");
+    instances.assert_rights().await;
     let expected = [("acme-system", "v1.1.0"), ("second-system", "v1.2.0")];
     assert_eq!(instances.versions().await, expected.map(|(n, v)| (n.to_owned(), v.to_owned())));
 
@@ -136,14 +174,47 @@ async fn shared_objects_are_those_of_the_newest_instance() {
     let told = estate.run(&["upgrade", "apply", "--infrastructure", "acme-system/acme:v1.3.0"]);
     assert_eq!(told.code, Some(0), "{told:?}");
     instances.assert_shared("v1.3.0").await;
+    instances.assert_rights().await;
+    assert_eq!(instances.answers().await, ["acme-system", "acme-system"]);
 
+    webhooks_are_handed_over(&instances).await;
     one_instance_is_deleted(&instances).await;
+}
+
+/// An instance that answers webhooks which the other one needs is not deleted before the other answers them.
+async fn webhooks_are_handed_over(instances: &Instances) {
+    let estate = &instances.estate;
+    let delete = ["delete", "-i", "acme", "-n", "acme-system"];
+    let hand_over = ["upgrade", "apply", "--reapply", "--infrastructure", "second-system/acme:v1.3.0"];
+    let before = estate.labelled().await;
+    estate.run(&delete).fails(&[
+        "the instance of infrastructure-acme in namespace acme-system answers webhooks",
+        "ValidatingWebhookConfiguration acme-validating-webhook-configuration",
+        &format!("CustomResourceDefinition {CRD}"),
+        &hand_over.join(" "),
+        "--force",
+    ]);
+    assert_eq!(estate.labelled().await, before, "nothing was deleted");
+
+    // Where both get the same version, one of them writes what they share.
+    let told = estate.run(&["upgrade", "apply", "--contract", "v1beta2", "--reapply"]);
+    assert_eq!(told.code, Some(0), "{told:?}");
+    instances.assert_rights().await;
+    assert_eq!(instances.answers().await, ["acme-system", "acme-system"]);
+
+    let told = estate.run(&hand_over);
+    assert_eq!(told.code, Some(0), "{told:?}");
+    assert_eq!(instances.answers().await, ["second-system", "second-system"]);
+    instances.assert_shared("v1.3.0").await;
 }
 
 async fn one_instance_is_deleted(instances: &Instances) {
     let estate = &instances.estate;
     estate.run(&["delete", "-i", "acme"]).fails(&["acme-system, second-system", "--namespace acme-system"]);
-    estate.run(&["delete", "-i", "acme", "-n", "nowhere"]).fails(&["infrastructure-acme is not installed"]);
+    estate.run(&["delete", "-i", "acme", "-n", "nowhere"]).fails(&[
+        "infrastructure-acme is not installed in namespace nowhere",
+        "infrastructure-acme v1.3.0 in namespace acme-system",
+    ]);
     estate.run(&["delete", "--all", "-n", "acme-system"]).fails(&["--all", "--namespace"]);
     let command = ["delete", "-i", "acme", "-n", "acme-system", "--include-crd", "--include-namespace"];
     let told = estate.run(&command);
@@ -152,7 +223,7 @@ async fn one_instance_is_deleted(instances: &Instances) {
     instances.assert_shared("v1.3.0").await;
     assert!(instances.manager("acme-system").await.is_none());
     assert!(instances.manager("second-system").await.is_some());
-    assert_eq!(instances.versions().await, [("second-system".to_owned(), "v1.2.0".to_owned())]);
+    assert_eq!(instances.versions().await, [("second-system".to_owned(), "v1.3.0".to_owned())]);
     let labels = estate.labelled().await;
     let role = |namespace: &str| format!("ClusterRole /{namespace}-acme-manager-role");
     assert!(!labels.contains_key(&role("acme-system")) && labels.contains_key(&role("second-system")));
@@ -174,6 +245,12 @@ async fn another_watched_namespace_is_reported_with_the_way_to_change_it() {
         "delete --infrastructure acme --namespace acme-system",
         "init --infrastructure acme:v1.0.0 --target-namespace acme-system --watching-namespace tenants",
     ]);
+    // Without a name, all that are installed are meant.
+    estate.run(&["init", "--watching-namespace", "tenants"]).fails(&[
+        "cluster-api v1.0.0 in namespace capi-system watches all namespaces, not namespace tenants",
+        "infrastructure-acme v1.0.0 in namespace acme-system watches all namespaces",
+        "init --core cluster-api:v1.0.0 --bootstrap - --control-plane - --target-namespace capi-system",
+    ]);
     assert_eq!(estate.labelled().await, before);
     // The hint's commands do it.
     for command in [
@@ -194,6 +271,23 @@ async fn another_watched_namespace_is_reported_with_the_way_to_change_it() {
     let inventory = inventory::Inventory::read(&estate.cluster()).await.unwrap();
     let acme = inventory.providers.into_iter().find(|it| it.label() == ACME).unwrap();
     assert_eq!(acme.watched_namespace.as_deref(), Some("tenants"));
+    let told = estate.run(&["init", "-i", "acme:v1.0.0"]);
+    assert!(told.err.contains("already and watches namespace tenants"), "{}", told.err);
+
+    // The same for core, without which an init is a first one.
+    let watching = ["--target-namespace", "capi-system", "--watching-namespace", "tenants"];
+    let init = ["init", "--core", "cluster-api:v1.0.0", "--bootstrap", "-", "--control-plane", "-"];
+    for command in [
+        &["delete", "--core", "cluster-api", "--namespace", "capi-system", "--force"][..],
+        &[&init[..], &watching[..]].concat(),
+    ] {
+        let told = estate.run(command);
+        assert_eq!(told.code, Some(0), "{told:?}");
+    }
+    let inventory = inventory::Inventory::read(&estate.cluster()).await.unwrap();
+    let watched: Vec<_> =
+        inventory.providers.iter().map(|it| (it.label(), it.watched_namespace.as_deref())).collect();
+    assert_eq!(watched, [(String::from("cluster-api"), Some("tenants")), (ACME.to_owned(), Some("tenants"))]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

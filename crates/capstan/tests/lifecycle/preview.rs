@@ -46,8 +46,11 @@ async fn a_change_is_shown_before_it_is_made() {
 /// On an empty server: neither the namespace nor the kinds are there.
 async fn everything_is_tried_that_can_be(estate: &Estate, acme: &Release) {
     let (cert_manager, components) = (cert_manager(), acme.rendered(acme.components()));
-    let intent = |provider, wanted| Intent { provider, wanted, removed: &[] };
-    let intents = [intent("cert-manager", cert_manager.as_slice()), intent("acme", &components)];
+    let intents = [("cert-manager", &cert_manager), ("acme", &components)].map(|(provider, wanted)| Intent {
+        provider,
+        wanted: wanted.iter().collect(),
+        removed: &[],
+    });
     let preview = diff::preview(&estate.cluster(), &intents).await.unwrap();
     assert_eq!((preview.refusals.as_slice(), preview.notes.as_slice()), (&[][..], &[][..]));
     assert_eq!(those(&preview, Action::Created).len(), cert_manager.len() + components.len());
@@ -200,7 +203,7 @@ async fn unreachable_webhooks_do_not_block(estate: &Estate) {
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
     let wanted = [map("2")];
-    let intent = Intent { provider: "p", wanted: &wanted, removed: &[] };
+    let intent = Intent { provider: "p", wanted: wanted.iter().collect(), removed: &[] };
     let preview = diff::preview(&estate.cluster(), &[intent]).await.unwrap();
     assert_eq!(preview.refusals, []);
     assert!(preview.notes[0].contains("ConfigMap default/guarded could not be tried"), "{:?}", preview.notes);
@@ -228,7 +231,7 @@ async fn upgrades_are_compared(estate: &Estate, acme: &Release) {
     components.retain(|it| it["kind"] != "ServiceAccount");
     let wanted = next.rendered(components);
     let removed = sweep::sweep(&estate.cluster(), &sweep::selector_of(acme.label)).await.unwrap();
-    let intent = Intent { provider: acme.label, wanted: &wanted, removed: &removed };
+    let intent = Intent { provider: acme.label, wanted: wanted.iter().collect(), removed: &removed };
     let preview = diff::preview(&estate.cluster(), &[intent]).await.unwrap();
     assert_eq!(those(&preview, Action::Created), [] as [&str; 0]);
     assert_eq!(

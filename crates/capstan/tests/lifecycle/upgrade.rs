@@ -227,6 +227,11 @@ async fn a_plan_shows_what_there_is_and_what_is_wrong_with_the_rest() {
     ] {
         assert!(told.err.contains(words), "{words:?} is missing in {}", told.err);
     }
+    for label in [ACME, "bootstrap-kubeadm", "control-plane-kubeadm"] {
+        let name = format!("{label}: ");
+        let is_named_once = |line: &str| line.matches(&name).count() <= 1;
+        assert!(told.err.lines().all(is_named_once), "{label} is named once a line: {}", told.err);
+    }
     assert!(!told.err.contains("v2.0.0-rc.0"), "pre-releases are not even looked at: {}", told.err);
 
     let plan: Value = serde_json::from_str(&estate.run(&["upgrade", "plan", "-o", "json"]).data()).unwrap();
@@ -579,7 +584,7 @@ async fn what_cannot_be_is_refused_before_anything_is_stopped() {
     estate.run(&["upgrade", "apply", "--core", "cluster-api:v1.1.0"]).fails(&[
         "infrastructure-acme v1.0.0 speaks contract v1alpha4",
         "include it in the upgrade",
-        "--infrastructure acme:VERSION",
+        "--infrastructure acme-system/acme:VERSION",
     ]);
 
     // No more than three versions are left out.
@@ -590,6 +595,7 @@ async fn what_cannot_be_is_refused_before_anything_is_stopped() {
         .fails(&["cannot go from v1.10.0 to v1.14.0 in one step", "a release of v1.13 first"]);
     let told = estate.run(&["upgrade", "plan"]);
     assert!(told.err.contains("cluster-api: v1.14.0 cannot be reached in one step"), "{}", told.err);
+    assert!(!told.out.contains("upgrade apply"), "no command that is refused: {}", told.out);
     inventory::record(&estate.cluster(), &installed(CORE, "v1.0.0")).await.unwrap();
 
     // One of two instances is named by its namespace.

@@ -68,12 +68,20 @@ pub(crate) fn images(object: &Value) -> impl Iterator<Item = &str> {
 fn replace_images(object: &mut Value, document: usize, overrides: &Overrides) -> Result<(), ComponentsError> {
     let ObjectRef { kind, name, .. } = ObjectRef::of(object);
     let Some(pod) = pod_spec_pointer(ObjectRef::of(object).group(), &kind) else { return Ok(()) };
+    // The kinds that clusterctl reads; the others are left alone where an image is not understood.
+    let is_strict = matches!(kind.as_str(), "Deployment" | "DaemonSet");
     let id = ObjectId { document, kind, name };
     for field in ["containers", "initContainers"] {
         let list = object.pointer_mut(&format!("{pod}/{field}")).and_then(Value::as_array_mut);
         for container in list.into_iter().flatten() {
             let image = container["image"].as_str().unwrap_or_default().to_owned();
-            match overrides.apply(CertManager::LABEL, &image) {
+            let replaced = if is_strict {
+                overrides.apply(CertManager::LABEL, &image)
+            } else {
+                overrides.apply_leniently(CertManager::LABEL, &image)
+            };
+            match replaced {
+                Ok(replaced) if replaced.is_empty() => {}
                 Ok(replaced) => container["image"] = Value::from(replaced),
                 Err(reason) => {
                     let container = container["name"].as_str().unwrap_or_default().to_owned();
@@ -136,6 +144,10 @@ mod tests {
                               "clusterctl.cluster.x-k8s.io/core": "cert-manager"},
                    "annotations": {"cert-manager.clusterctl.cluster.x-k8s.io/version": "v1.2.3"}})
         );
+        let mut job = deployment("nginx");
+        (job["apiVersion"], job["kind"]) = (json!("batch/v1"), json!("Job"));
+        let made = Manifest::new("v1.2.3", vec![job], &overrides).unwrap();
+        assert_eq!(made.images().collect::<Vec<_>>(), ["nginx"]);
         let error = Manifest::new("v1.2.3", vec![deployment("nginx")], &overrides).unwrap_err().to_string();
         assert!(error.contains("Deployment cm") && error.contains("nginx"), "{error}");
     }

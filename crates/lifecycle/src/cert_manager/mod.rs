@@ -192,9 +192,8 @@ async fn is_whole(cluster: &ManagementCluster, manifest: &Manifest) -> Result<bo
     let kinds: BTreeSet<&str> = manifest.objects.iter().filter_map(|it| it["kind"].as_str()).collect();
     let is_among = |kind: &Kind| kinds.contains(kind.resource.kind.as_str());
     let found = sweep::sweep_kinds(cluster, &plan::selector(), is_among).await?;
-    let found: BTreeSet<_> = found.iter().map(|it| plan::Identity::of(&it.id)).collect();
-    let wanted: Vec<_> = manifest.objects.iter().map(ObjectRef::of).collect();
-    Ok(wanted.iter().all(|it| found.contains(&plan::Identity::of(it))))
+    let found: BTreeSet<_> = found.iter().map(|it| it.id.identity()).collect();
+    Ok(manifest.objects.iter().all(|it| found.contains(&ObjectRef::of(it).identity())))
 }
 
 /// Waits until it answers, once what is to be done has been done.

@@ -129,9 +129,8 @@ fn version_of(component: &Component) -> Option<&str> {
 
 /// Whether what is found and what is wanted are the same objects.
 fn is_complete(found: &[Component], wanted: &Manifest) -> bool {
-    let found: BTreeSet<_> = found.iter().map(|it| Identity::of(&it.id)).collect();
-    let ids: Vec<_> = wanted.objects.iter().map(ObjectRef::of).collect();
-    found == ids.iter().map(Identity::of).collect()
+    let found: BTreeSet<_> = found.iter().map(|it| it.id.identity()).collect();
+    found == wanted.objects.iter().map(|it| ObjectRef::of(it).identity()).collect()
 }
 
 fn images_of(wanted: &Manifest) -> Vec<String> {
@@ -140,16 +139,6 @@ fn images_of(wanted: &Manifest) -> Vec<String> {
     let mut all: Vec<String> = workloads.flat_map(|it: &Value| images(it)).map(str::to_owned).collect();
     all.sort();
     all
-}
-
-/// What an object is whatever the version that it is read in.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Identity<'a>(&'a str, &'a str, Option<&'a str>, &'a str);
-
-impl<'a> Identity<'a> {
-    pub(super) fn of(id: &'a ObjectRef) -> Self {
-        Self(id.group(), &id.kind, id.namespace.as_deref(), &id.name)
-    }
 }
 
 #[derive(Debug, PartialEq, Eq)]

@@ -4,11 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use futures::{StreamExt, TryStreamExt, stream};
 
-use super::{
-    CertManagerError, CertManagerEvent, CertManagerReporter, Manifest,
-    plan::{Identity, components},
-    probe,
-};
+use super::{CertManagerError, CertManagerEvent, CertManagerReporter, Manifest, plan::components, probe};
 use capstan_management::{
     ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError, adoption, apply, sweep::Component,
 };
@@ -46,12 +42,11 @@ async fn prune(cluster: &ManagementCluster, stale: &[&Component]) -> Result<(), 
 
 /// What is no longer wanted. Kinds and namespaces stay: with them would go what users made.
 fn stale<'a>(before: &'a [Component], wanted: &Manifest) -> Vec<&'a Component> {
-    let ids: Vec<_> = wanted.objects.iter().map(ObjectRef::of).collect();
-    let kept: BTreeSet<_> = ids.iter().map(Identity::of).collect();
+    let kept: BTreeSet<_> = wanted.objects.iter().map(|it| ObjectRef::of(it).identity()).collect();
     let is_stale = |it: &&Component| {
         !it.is_made_from_another()
             && !matches!(it.id.kind.as_str(), "Namespace" | "CustomResourceDefinition")
-            && !kept.contains(&Identity::of(&it.id))
+            && !kept.contains(&it.id.identity())
     };
     before.iter().filter(is_stale).collect()
 }

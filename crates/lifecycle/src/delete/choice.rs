@@ -6,7 +6,9 @@ use capstan_api::names::label;
 use kube::core::ObjectMeta;
 
 use super::{DeleteError, DeleteGoal, Selection};
+use crate::instance::{self, Instances};
 use capstan_management::{
+    ObjectRef,
     inventory::{Installed, Inventory},
     sweep::Component,
 };
@@ -22,6 +24,21 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
+    /// The instance that is deleted among those that stay, if any stay.
+    pub(crate) fn instances<'a>(
+        &'a self,
+        installed: impl IntoIterator<Item = &'a ObjectRef>,
+    ) -> Option<Instances<'a>> {
+        let others = self.others.iter().map(|it| it.namespace.as_str());
+        let entry = self.entries.first().filter(|_| !self.others.is_empty())?;
+        Some(Instances::new(&entry.namespace, others, installed))
+    }
+
+    /// The newest instance that stays.
+    pub(crate) fn newest_other(&self) -> Option<&Installed> {
+        self.others.iter().find(|it| instance::is_newest(&it.version, &self.others))
+    }
+
     /// Whether an instance that stays looks after the objects of a namespace.
     pub(crate) fn is_covered(&self, namespace: Option<&str>) -> bool {
         self.others.iter().any(|it| {
@@ -49,7 +66,7 @@ pub(crate) fn check(inventory: &Inventory, selection: &Selection) -> Result<(), 
             }
             // The version and the namespace of what a cut-off installation left are unknown.
             ([], _) if asked.version.is_some() || asked.namespace.is_some() => {
-                return Err(not_installed(inventory, asked.label()));
+                return Err(not_installed(inventory, asked.label(), asked.namespace.clone()));
             }
             ([] | [_], _) => {}
             (several, _) => {
@@ -123,16 +140,17 @@ pub(crate) fn choose(
         let instances = inventory.providers.iter().filter(|it| it.label() == label).cloned();
         let (entries, others): (Vec<_>, Vec<_>) = instances.partition(is_meant);
         if entries.is_empty() && !present.contains(label.as_str()) {
-            return Err(not_installed(inventory, label));
+            return Err(not_installed(inventory, label, None));
         }
         chosen.push(Chosen { label, entries, others });
     }
     Ok(chosen)
 }
 
-fn not_installed(inventory: &Inventory, label: String) -> DeleteError {
-    let installed = inventory.providers.iter().map(|it| format!("{} {}", it.label(), it.version));
-    DeleteError::NotInstalled { label, installed: installed.collect() }
+fn not_installed(inventory: &Inventory, label: String, namespace: Option<String>) -> DeleteError {
+    let text = |it: &Installed| format!("{} {} in namespace {}", it.label(), it.version, it.namespace);
+    let installed = inventory.providers.iter().map(text).collect();
+    DeleteError::NotInstalled { label, namespace, installed }
 }
 
 #[cfg(test)]

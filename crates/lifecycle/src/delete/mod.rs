@@ -23,7 +23,7 @@ pub use self::{
     usage::Usage,
 };
 use crate::{
-    check::Problems,
+    check::{Problems, Ready},
     diff::{self, Intent, Preview},
 };
 
@@ -67,10 +67,11 @@ pub struct DeleteOptions {
 /// What a deletion would do. Nothing is deleted before [`DeletePlan::check`] passes it.
 #[derive(Clone, Debug)]
 pub struct DeletePlan {
-    /// For each provider.
-    pub targets: Vec<DeleteTarget>,
+    targets: Vec<DeleteTarget>,
     /// Objects that the providers still look after.
-    pub usages: Vec<Usage>,
+    usages: Vec<Usage>,
+    /// What other instances need of those that are deleted.
+    answered: Vec<DeleteProblem>,
     selection: Selection,
     options: DeleteOptions,
 }
@@ -89,6 +90,11 @@ pub struct DeleteTarget {
 }
 
 impl DeletePlan {
+    /// What is to be done for each provider.
+    pub fn targets(&self) -> &[DeleteTarget] {
+        &self.targets
+    }
+
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.targets.iter().all(|it| it.removals.is_empty())
@@ -106,7 +112,9 @@ impl DeletePlan {
         // CRDs take their objects with them, whatever the policy.
         let counts = |it: &&Usage| (include_crd && it.is_of_own_kind) || !policy.force;
         let usages: Vec<Usage> = self.usages.iter().filter(counts).cloned().collect();
-        if usages.is_empty() { Vec::new() } else { vec![DeleteProblem::InUse { usages, include_crd }] }
+        let in_use = (!usages.is_empty()).then_some(DeleteProblem::InUse { usages, include_crd });
+        let answered = self.answered.iter().filter(|_| !policy.force).cloned();
+        in_use.into_iter().chain(answered).collect()
     }
 
     /// Refuses a plan with problems that the policy does not ignore.
@@ -114,10 +122,10 @@ impl DeletePlan {
         self,
         cluster: &ManagementCluster,
         policy: DeletePolicy,
-    ) -> Result<ReadyDelete, Problems<DeleteProblem>> {
+    ) -> Result<Ready<Self>, Problems<DeleteProblem>> {
         let problems = self.problems(policy);
         if problems.is_empty() {
-            Ok(ReadyDelete { cluster: cluster.clone(), plan: self })
+            Ok(Ready { cluster: cluster.clone(), plan: self })
         } else {
             Err(Problems(problems))
         }
@@ -131,7 +139,7 @@ impl DeletePlan {
             .targets
             .iter()
             .zip(&removed)
-            .map(|(target, removed)| Intent { provider: &target.label, wanted: &[], removed })
+            .map(|(target, removed)| Intent { provider: &target.label, wanted: Vec::new(), removed })
             .collect();
         diff::preview(cluster, &intents).await
     }
@@ -144,24 +152,7 @@ pub struct DeletePolicy {
     pub force: bool,
 }
 
-/// A deletion that passed its check.
-#[derive(Debug)]
-pub struct ReadyDelete {
-    cluster: ManagementCluster,
-    plan: DeletePlan,
-}
-
-impl ReadyDelete {
-    /// The plan.
-    pub fn plan(&self) -> &DeletePlan {
-        &self.plan
-    }
-
-    /// What would be deleted.
-    pub async fn preview(&self) -> Result<Preview, ServerError> {
-        self.plan.preview(&self.cluster).await
-    }
-
+impl Ready<DeletePlan> {
     /// Deletes.
     pub async fn run(&self, report: DeleteReporter<'_>) -> Result<(), DeleteError> {
         execute::execute(&self.cluster, &self.plan, report).await
@@ -179,6 +170,19 @@ pub enum DeleteProblem {
         /// Whether CRDs were to go as well.
         include_crd: bool,
     },
+    /// Webhooks that another instance needs are answered by the deleted one.
+    #[error(
+        "the instance of {} in namespace {} answers webhooks that the instance in namespace {} needs; nothing was deleted",
+        deleted.label(), deleted.namespace, other.namespace
+    )]
+    Answered {
+        /// The webhook configurations and CRDs.
+        objects: Vec<ObjectRef>,
+        /// The instance that is to be deleted.
+        deleted: Box<Installed>,
+        /// The newest instance that stays.
+        other: Box<Installed>,
+    },
 }
 
 /// Providers cannot be deleted.
@@ -188,10 +192,12 @@ pub enum DeleteError {
     #[error(transparent)]
     Server(#[from] ServerError),
     /// A provider is not there.
-    #[error("provider {label} is not installed; nothing was deleted")]
+    #[error("provider {label} is not installed{}; nothing was deleted", within(namespace.as_deref()))]
     NotInstalled {
         /// Its label.
         label: String,
+        /// The namespace that was named.
+        namespace: Option<String>,
         /// What is installed.
         installed: Vec<String>,
     },
@@ -215,8 +221,7 @@ pub enum DeleteError {
     },
     /// Objects of the providers' kinds were created while the rest of the providers was being deleted.
     #[error(
-        "{} of kinds that were about to go, made after this command began; the kinds and these objects are left as \
-         they are",
+        "{} created after this command began, of CRDs that it was about to delete; these CRDs and objects stay",
         still_there(usages)
     )]
     MadeMeanwhile {
@@ -233,6 +238,11 @@ pub enum DeleteError {
         /// What it says itself.
         reason: String,
     },
+}
+
+/// The namespace that was named, in words.
+pub(crate) fn within(namespace: Option<&str>) -> String {
+    namespace.map_or_else(String::new, |it| format!(" in namespace {it}"))
 }
 
 fn still_there(usages: &[Usage]) -> String {
@@ -261,10 +271,12 @@ pub async fn plan(
             objects.retain(|it| !chosen.is_covered(it.namespace.as_deref()));
         }
     }
-    let services = removal::webhook_services(cluster, &found).await?;
+    let services = removal::webhook_services(cluster, &chosen, &found).await?;
     let site = removal::Site { inventory, chosen: &chosen, kinds: &kinds, services: &services, options };
     let targets: Vec<DeleteTarget> = chosen.iter().map(|it| site.judge(it, &found)).collect();
-    let mut plan = DeletePlan { targets, usages: Vec::new(), selection: selection.clone(), options };
+    let answered = chosen.iter().zip(&targets).filter_map(|(it, target)| site.answered(it, target)).collect();
+    let mut plan =
+        DeletePlan { targets, usages: Vec::new(), answered, selection: selection.clone(), options };
     if !plan.is_empty() {
         let scope = Scope::new(selection, &inventory.providers);
         plan.usages = usage::find(cluster, &kinds, &scope, &readings, &plan.namespaces()).await?;

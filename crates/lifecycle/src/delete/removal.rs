@@ -7,11 +7,12 @@ use capstan_manifest::components::SHARED_NAMESPACE;
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::{Value, json};
 
-use super::{DeleteOptions, DeleteTarget, choice::Chosen};
-use crate::instance::{self, Owner};
+use super::{DeleteOptions, DeleteProblem, DeleteTarget, choice::Chosen};
+use crate::instance::Owner;
 use capstan_management::{
     Kinds, ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError,
     apply::Wave,
+    crd,
     inventory::{Installed, Inventory},
     sweep::Component,
 };
@@ -110,7 +111,7 @@ pub(crate) struct Site<'a> {
     pub(crate) inventory: &'a Inventory,
     pub(crate) chosen: &'a [Chosen],
     pub(crate) kinds: &'a Kinds,
-    /// The namespaces that webhook configurations send the API server to.
+    /// The namespaces that webhook configurations and CRDs send the API server to.
     pub(crate) services: &'a BTreeMap<ObjectRef, Vec<String>>,
     pub(crate) options: DeleteOptions,
 }
@@ -120,12 +121,16 @@ impl Site<'_> {
     pub(crate) fn judge(&self, chosen: &Chosen, found: &[Component]) -> DeleteTarget {
         let own: Vec<&Component> =
             found.iter().filter(|it| it.provider() == Some(chosen.label.as_str())).collect();
-        let crds: Vec<&str> = own.iter().filter(|it| is_crd(it)).map(|it| it.id.name.as_str()).collect();
+        let crds: Vec<&str> =
+            own.iter().filter(|it| crd::is_crd(&it.id)).map(|it| it.id.name.as_str()).collect();
         let (mut removals, mut kept) = (Vec::new(), Vec::new());
-        let others: Vec<&str> = chosen.others.iter().map(|it| it.namespace.as_str()).collect();
-        let own: Vec<&Component> = own.into_iter().filter(|it| !is_of_another(it, chosen, &others)).collect();
+        let instances = chosen.instances(own.iter().map(|it| &it.id));
+        let owner = |it: &Component| instances.as_ref().map_or(Owner::This, |all| all.owner(&it.id));
+        let own: Vec<&Component> = own.into_iter().filter(|it| owner(it) != Owner::Another).collect();
         for component in &own {
-            match self.why_kept(component, chosen) {
+            let needed_by = chosen.others.first().filter(|_| owner(component) == Owner::All);
+            let needed = needed_by.map(|it| WhyKept::OtherInstance(it.namespace.clone()));
+            match needed.or_else(|| self.why_kept(component, chosen)) {
                 Some(why) => kept.push(Kept { object: component.id.clone(), why }),
                 None => removals.push(self.removal(component, &crds)),
             }
@@ -163,12 +168,6 @@ impl Site<'_> {
     }
 
     fn why_kept(&self, component: &Component, chosen: &Chosen) -> Option<WhyKept> {
-        if let (Some(entry), Some(other)) = (chosen.entries.first(), chosen.others.first()) {
-            let others: Vec<&str> = chosen.others.iter().map(|it| it.namespace.as_str()).collect();
-            if instance::owner(component, &entry.namespace, &others) == Owner::All {
-                return Some(WhyKept::OtherInstance(other.namespace.clone()));
-            }
-        }
         let is_asked = self.options.include_crd;
         let namespaces: Vec<&str> = chosen.entries.iter().map(|it| it.namespace.as_str()).collect();
         if !component.is_installed(&namespaces) {
@@ -187,8 +186,25 @@ impl Site<'_> {
     }
 
     fn is_answered_by_shared(&self, component: &Component) -> bool {
-        let services = self.services.get(&component.id).map_or(&[][..], Vec::as_slice);
+        let services = self.services_of(&component.id);
         !services.is_empty() && services.iter().all(|it| it == SHARED_NAMESPACE)
+    }
+
+    fn services_of(&self, object: &ObjectRef) -> &[String] {
+        self.services.get(object).map_or(&[], Vec::as_slice)
+    }
+
+    /// What another instance needs, but a Service of the deleted instance answers for.
+    pub(crate) fn answered(&self, chosen: &Chosen, target: &DeleteTarget) -> Option<DeleteProblem> {
+        let (entry, other) = (chosen.entries.first()?, chosen.newest_other()?);
+        let is_answered = |it: &ObjectRef| self.services_of(it).contains(&entry.namespace);
+        let needed = target.kept.iter().filter(|it| matches!(it.why, WhyKept::OtherInstance(_)));
+        let objects: Vec<ObjectRef> = needed.map(|it| it.object.clone()).filter(is_answered).collect();
+        (!objects.is_empty()).then(|| DeleteProblem::Answered {
+            objects,
+            deleted: Box::new(entry.clone()),
+            other: Box::new(other.clone()),
+        })
     }
 
     fn why_namespace_kept(&self, name: &str, chosen: &Chosen) -> Option<WhyKept> {
@@ -230,17 +246,6 @@ impl Site<'_> {
     }
 }
 
-/// Whether a component belongs to an instance that stays.
-fn is_of_another(component: &Component, chosen: &Chosen, others: &[&str]) -> bool {
-    let owner = |it: &Installed| instance::owner(component, &it.namespace, others);
-    !others.is_empty() && chosen.entries.iter().all(|it| owner(it) == Owner::Another)
-}
-
-/// Whether a component is a CustomResourceDefinition.
-fn is_crd(component: &Component) -> bool {
-    wave(component) == Wave::Crds
-}
-
 fn is_entry(component: &Component) -> bool {
     component.id.group() == CLUSTERCTL_GROUP && component.id.kind == "Provider"
 }
@@ -249,13 +254,19 @@ fn wave(component: &Component) -> Wave {
     Wave::of(&json!({"apiVersion": component.id.api_version, "kind": component.id.kind}))
 }
 
-/// The namespaces of the services that webhook configurations name; of others that are found, none.
+/// The namespaces of the Services that webhook configurations name, and CRDs of providers with other instances.
 pub(crate) async fn webhook_services(
     cluster: &ManagementCluster,
+    chosen: &[Chosen],
     found: &[Component],
 ) -> Result<BTreeMap<ObjectRef, Vec<String>>, ServerError> {
-    let configurations = found.iter().filter(|it| it.id.group() == "admissionregistration.k8s.io");
-    let looks = configurations.map(|it| async move {
+    let stays = |it: &Component| {
+        chosen.iter().any(|chosen| !chosen.others.is_empty() && it.provider() == Some(&chosen.label))
+    };
+    let callers = found
+        .iter()
+        .filter(|it| it.id.group() == "admissionregistration.k8s.io" || crd::is_crd(&it.id) && stays(it));
+    let looks = callers.map(|it| async move {
         let object = cluster.objects(&it.kind, None).get_opt(&it.id.name).await;
         let object = object.map_err(|error| cluster.failed(format!("read {}", it.id), error))?;
         Ok::<_, ServerError>((
@@ -267,8 +278,9 @@ pub(crate) async fn webhook_services(
 }
 
 /// One for each webhook; the empty namespace stands for an address outside of the cluster.
-fn service_namespaces(configuration: &Value) -> Vec<String> {
-    let webhooks = configuration["webhooks"].as_array().into_iter().flatten();
+fn service_namespaces(caller: &Value) -> Vec<String> {
+    let webhooks = caller["webhooks"].as_array().into_iter().flatten();
+    let webhooks = webhooks.chain(caller.pointer("/spec/conversion/webhook"));
     let namespace = |it: &Value| it.pointer("/clientConfig/service/namespace")?.as_str().map(str::to_owned);
     webhooks.map(|it| namespace(it).unwrap_or_default()).collect()
 }
@@ -485,5 +497,9 @@ pub(crate) mod tests {
             {"clientConfig": {"url": "https://example.com"}},
         ]});
         assert_eq!(service_namespaces(&configuration), ["a", ""]);
+        let service = json!({"clientConfig": {"service": {"namespace": "a", "name": "s"}}});
+        let crd = json!({"spec": {"conversion": {"strategy": "Webhook", "webhook": service}}});
+        assert_eq!(service_namespaces(&crd), ["a"]);
+        assert_eq!(service_namespaces(&json!({"spec": {"conversion": {"strategy": "None"}}})), [""; 0]);
     }
 }

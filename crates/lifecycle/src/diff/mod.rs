@@ -20,18 +20,18 @@ pub use self::{
     summary::{Action, ArgumentChange, CrdChange, ImageChange, LostChange, RoleChange, Summary},
 };
 use capstan_management::{
-    Kind, ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError,
+    Identity, Kind, ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError,
     dry_run::{self, Detail, Outcome, Refusal},
     sweep::Component,
 };
 
 /// What is to be done for one provider.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Intent<'a> {
     /// The provider's label, or another name for whom the objects belong to.
     pub provider: &'a str,
     /// What is to be there.
-    pub wanted: &'a [Value],
+    pub wanted: Vec<&'a Value>,
     /// What is to go; what is wanted as well stays.
     pub removed: &'a [Component],
 }
@@ -139,12 +139,12 @@ fn compare(provider: &str, mut changes: Vec<Change>) -> ProviderPreview {
 
 /// Tries out what is intended, and compares it with what is there. Nothing is written.
 pub async fn preview(cluster: &ManagementCluster, intents: &[Intent<'_>]) -> Result<Preview, ServerError> {
-    let wanted: Vec<Value> = intents.iter().flat_map(|it| it.wanted).cloned().collect();
+    let wanted: Vec<Value> = intents.iter().flat_map(|it| &it.wanted).map(|it| (*it).clone()).collect();
     let mut trials = dry_run::try_all(cluster, &wanted, Detail::Whole).await?.into_iter();
     let mut preview = Preview::default();
     for intent in intents {
         let mut changes = deletions(cluster, intent).await?;
-        let live = look_at(cluster, intent.wanted).await?;
+        let live = look_at(cluster, &intent.wanted).await?;
         for ((object, live), trial) in intent.wanted.iter().zip(live).zip(trials.by_ref()) {
             preview.notes.extend(trial.note);
             let stored = match trial.outcome {
@@ -174,7 +174,7 @@ fn foresee(wanted: &Value, live: Option<&Value>, stored: Option<Value>) -> Value
 }
 
 /// What is there of some objects; nothing of those whose kind or namespace is not there.
-async fn look_at(cluster: &ManagementCluster, objects: &[Value]) -> Result<Vec<Option<Value>>, ServerError> {
+async fn look_at(cluster: &ManagementCluster, objects: &[&Value]) -> Result<Vec<Option<Value>>, ServerError> {
     let kinds = &*cluster.kinds().await?;
     let looks = objects.iter().map(|object| async move {
         let id = ObjectRef::of(object);
@@ -188,22 +188,15 @@ async fn look_at(cluster: &ManagementCluster, objects: &[Value]) -> Result<Vec<O
 
 /// What is to go, and is there, and is not wanted.
 async fn deletions(cluster: &ManagementCluster, intent: &Intent<'_>) -> Result<Vec<Change>, ServerError> {
-    let wanted: BTreeSet<Identity> = intent.wanted.iter().map(|it| identity(&ObjectRef::of(it))).collect();
+    let wanted: BTreeSet<Identity> = intent.wanted.iter().map(|it| ObjectRef::of(it).identity()).collect();
     let removed: BTreeMap<Identity, &Component> =
-        intent.removed.iter().map(|it| (identity(&it.id), it)).filter(|it| !wanted.contains(&it.0)).collect();
+        intent.removed.iter().map(|it| (it.id.identity(), it)).filter(|it| !wanted.contains(&it.0)).collect();
     let looks = removed.into_values().map(|component| async move {
         let live = read(cluster, &component.kind, &component.id).await?;
         Ok(Change { object: component.id.clone(), live, becomes: None })
     });
     let changes: Vec<Change> = stream::iter(looks).buffered(REQUESTS_AT_ONCE).try_collect().await?;
     Ok(changes.into_iter().filter(|it| it.live.is_some()).collect())
-}
-
-type Identity = (String, String, Option<String>, String);
-
-/// An object is the same in every version of its kind.
-fn identity(id: &ObjectRef) -> Identity {
-    (id.group().to_owned(), id.kind.clone(), id.namespace.clone(), id.name.clone())
 }
 
 async fn read(

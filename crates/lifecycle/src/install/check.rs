@@ -3,7 +3,10 @@
 use capstan_management::{ManagementCluster, ServerError};
 
 use super::{InstallError, InstallPlan, InstallProblem, InstallReporter, run, trial};
-use crate::{check::Problems, diff::Preview};
+use crate::{
+    check::{Problems, Ready},
+    diff::Preview,
+};
 
 /// What a caller puts up with.
 #[derive(Clone, Copy, Debug)]
@@ -18,41 +21,29 @@ impl Default for InstallPolicy {
     }
 }
 
-/// An installation that passed its check.
-#[derive(Debug)]
-pub struct ReadyInstall {
-    cluster: ManagementCluster,
-    plan: InstallPlan,
-    ignored: Vec<InstallProblem>,
-}
-
 impl InstallPlan {
     /// Refuses a plan with problems that the policy does not ignore.
     pub fn check(
         mut self,
         cluster: &ManagementCluster,
         policy: InstallPolicy,
-    ) -> Result<ReadyInstall, Problems<InstallProblem>> {
+    ) -> Result<Ready<Self>, Problems<InstallProblem>> {
         let problems = std::mem::take(&mut self.problems);
         let (ignored, problems): (Vec<_>, Vec<_>) =
             problems.into_iter().partition(|it| !policy.validate && it.can_be_ignored());
         if problems.is_empty() {
-            Ok(ReadyInstall { cluster: cluster.clone(), plan: self, ignored })
+            self.problems = ignored;
+            Ok(Ready { cluster: cluster.clone(), plan: self })
         } else {
             Err(Problems(problems))
         }
     }
 }
 
-impl ReadyInstall {
-    /// The plan.
-    pub fn plan(&self) -> &InstallPlan {
-        &self.plan
-    }
-
+impl Ready<InstallPlan> {
     /// The problems that the policy ignores.
     pub fn ignored(&self) -> &[InstallProblem] {
-        &self.ignored
+        &self.plan.problems
     }
 
     /// What would change, object by object.

@@ -9,7 +9,7 @@ mod trial;
 mod validate;
 pub mod wait;
 
-pub use check::{InstallPolicy, ReadyInstall};
+pub use check::InstallPolicy;
 pub use plan::{InstallPlan, InstallPlanError, InstallRequest, plan};
 pub use problem::{InstallProblem, SKIP_NAME_CHECK};
 pub use run::{InstallError, InstallEvent, InstallFailure, InstallReporter};

@@ -41,12 +41,9 @@ pub struct InstallRequest {
 /// What an installation would do. Nothing is written before [`InstallPlan::check`] passes it.
 #[derive(Debug)]
 pub struct InstallPlan {
-    /// What is to be installed, by type.
-    pub queue: Vec<Prepared>,
-    /// What is asked for and installed already.
-    pub present: Vec<Installed>,
-    /// What is to be done about cert-manager.
-    pub cert_manager: cert_manager::Action,
+    pub(super) queue: Vec<Prepared>,
+    pub(super) present: Vec<Installed>,
+    pub(super) cert_manager: cert_manager::Action,
     /// How long cert-manager may take to answer.
     pub(super) cert_manager_limit: Duration,
     /// What stands in the way.
@@ -56,6 +53,21 @@ pub struct InstallPlan {
 }
 
 impl InstallPlan {
+    /// What is to be installed, by type.
+    pub fn queue(&self) -> &[Prepared] {
+        &self.queue
+    }
+
+    /// What is asked for and installed already.
+    pub fn present(&self) -> &[Installed] {
+        &self.present
+    }
+
+    /// What is to be done about cert-manager.
+    pub fn cert_manager(&self) -> &cert_manager::Action {
+        &self.cert_manager
+    }
+
     /// Whether everything that is asked for is installed.
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty() && self.cert_manager == cert_manager::Action::Nothing
@@ -136,7 +148,9 @@ pub async fn plan(
     kinds.learn_all(action.objects());
     kinds.learn_all(queue.iter().flat_map(|it| it.components.objects()));
     let watching = request.watching_namespace.as_deref();
-    problems.extend(present.iter().filter_map(|it| validate::watches_another(it, watching)));
+    // A request that names no provider is about all that are installed.
+    let compared = if wanted.is_empty() { &inventory.providers } else { &present };
+    problems.extend(compared.iter().filter_map(|it| validate::watches_another(it, watching, inventory)));
     problems.extend(validate::check_instances(&queue, inventory));
     match core(cluster, &queue, inventory).await {
         Some(Ok(core)) => problems.extend(validate::check_contracts(&queue, &core)),

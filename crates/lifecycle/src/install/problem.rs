@@ -52,15 +52,17 @@ pub enum InstallProblem {
     },
     /// A provider watches other namespaces than asked for.
     #[error(
-        "{} {} in namespace {} watches {}, not {}",
+        "{} {} in namespace {} watches {}, not namespace {wanted}",
         installed.label(), installed.version, installed.namespace,
-        watched(installed.watched_namespace.as_deref()), watched(wanted.as_deref())
+        watched(installed.watched_namespace.as_deref())
     )]
     OtherWatchedNamespace {
         /// The provider as it is installed.
         installed: Box<Installed>,
-        /// The namespace to watch; without one, all.
-        wanted: Option<String>,
+        /// The namespace to watch.
+        wanted: String,
+        /// Whether it is the only instance of the provider.
+        is_alone: bool,
     },
     /// There would be no core provider.
     #[error("no core provider is installed, and the other providers need one")]
@@ -78,7 +80,7 @@ pub enum InstallProblem {
         cores: Vec<String>,
     },
     /// The contract of the installed core provider is unknown.
-    #[error("cannot tell which contract core provider {core} speaks: {reason}")]
+    #[error("cannot determine the contract of core provider {core}: {reason}")]
     UnknownContract {
         /// Its label and version.
         core: String,

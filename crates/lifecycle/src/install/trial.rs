@@ -36,8 +36,10 @@ pub(super) async fn run(cluster: &ManagementCluster, plan: &mut InstallPlan) -> 
 /// Compares what would be stored with what is there.
 pub(super) async fn preview(cluster: &ManagementCluster, plan: &InstallPlan) -> Result<Preview, ServerError> {
     let parts = parts(plan);
-    let intents: Vec<_> =
-        parts.iter().map(|(provider, wanted)| Intent { provider, wanted, removed: &[] }).collect();
+    let intents: Vec<_> = parts
+        .iter()
+        .map(|(provider, wanted)| Intent { provider, wanted: wanted.iter().collect(), removed: &[] })
+        .collect();
     diff::preview(cluster, &intents).await
 }
 

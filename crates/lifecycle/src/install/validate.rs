@@ -51,11 +51,16 @@ pub(super) fn check_instances(queue: &[Prepared], inventory: &Inventory) -> Vec<
 }
 
 /// An installed provider that would have to watch other namespaces.
-pub(super) fn watches_another(installed: &Installed, wanted: Option<&str>) -> Option<InstallProblem> {
-    let is_asked = wanted.is_some() && installed.watched_namespace.as_deref() != wanted;
-    is_asked.then(|| InstallProblem::OtherWatchedNamespace {
+pub(super) fn watches_another(
+    installed: &Installed,
+    wanted: Option<&str>,
+    inventory: &Inventory,
+) -> Option<InstallProblem> {
+    let wanted = wanted.filter(|it| installed.watched_namespace.as_deref() != Some(*it))?;
+    Some(InstallProblem::OtherWatchedNamespace {
         installed: Box::new(installed.clone()),
-        wanted: wanted.map(str::to_owned),
+        wanted: wanted.to_owned(),
+        is_alone: inventory.instances(installed.kind, &installed.name).count() == 1,
     })
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use capstan_repository::{Metadata, Repository, RepositoryError, Series, Version};
 use futures::future::join_all;
 
-use crate::release::{ReleaseError, Releases};
+use crate::release::{ReleaseError, Releases, unlabelled};
 use capstan_management::inventory::Installed;
 
 /// After this many releases that are no use, older ones are not tried any more.
@@ -85,12 +85,12 @@ async fn read(
 ) -> Result<Result<Metadata, String>, RepositoryError> {
     match repository.metadata(version.as_str()).await {
         Ok(metadata) => Ok(Ok(metadata)),
-        Err(error) if error.is_not_found() => Ok(Err(error.to_string())),
+        Err(error) if error.is_not_found() => Ok(Err(unlabelled(repository.label(), &error))),
         Err(
             error @ (RepositoryError::Metadata(_)
             | RepositoryError::WebPage { .. }
             | RepositoryError::NotText { .. }),
-        ) => Ok(Err(error.to_string())),
+        ) => Ok(Err(unlabelled(repository.label(), &error))),
         Err(error) => Err(error),
     }
 }

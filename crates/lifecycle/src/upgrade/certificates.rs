@@ -8,7 +8,7 @@ use super::{Migration, UpgradeError, UpgradeWarning, step::refusal, storage};
 use crate::{
     catalog::CertManagerPolicy,
     cert_manager::{self, CertManagerState, Manifest},
-    release::ReleaseError,
+    release::{ReleaseError, unlabelled},
 };
 use capstan_management::{
     ManagementCluster, ObjectRef, ServerError,
@@ -52,7 +52,8 @@ impl CertManagerUpgrade {
             dry_run::try_all(cluster, objects, Detail::Brief),
         );
         let mut trials = trials?;
-        let migrations = storage::find(cluster, CERT_MANAGER, version, objects, &mut trials).await?;
+        let objects: Vec<_> = objects.iter().collect();
+        let migrations = storage::find(cluster, CERT_MANAGER, version, &objects, &mut trials).await?;
         let refusals: Vec<_> = trials.into_iter().filter_map(|it| refusal(&it)).collect();
         Ok(Self { gone: gone?, migrations, refusals, step })
     }
@@ -91,6 +92,7 @@ pub(super) async fn plan(
         Ok(Some(fetched)) => fetched,
         Ok(None) => return Ok((CertManagerPlan::NotOurs, None)),
         Err(error) => {
+            let error = unlabelled(CERT_MANAGER, &error);
             let text = format!("cannot determine whether it is up to date: {error}");
             let warning = UpgradeWarning { label: CERT_MANAGER.to_owned(), text };
             return Ok((CertManagerPlan::NotOurs, Some(warning)));

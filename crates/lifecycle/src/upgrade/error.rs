@@ -2,6 +2,7 @@
 
 use crate::{
     cert_manager::CertManagerError,
+    delete::within,
     release::{ReleaseError, labelled},
 };
 use capstan_management::{
@@ -52,7 +53,7 @@ pub enum UpgradeError {
         contract: String,
     },
     /// A provider that is not there.
-    #[error("provider {label} is not installed{}", elsewhere(namespace.as_deref()))]
+    #[error("provider {label} is not installed{}", within(namespace.as_deref()))]
     NotInstalled {
         /// The provider's label.
         label: String,
@@ -175,12 +176,13 @@ pub enum UpgradeProblem {
         core: String,
     },
     /// A provider that stays as it is would not be understood any more.
-    #[error("{label} {version} speaks {}, but core would speak {core}, which goes with {} only", spoken(contract.as_deref()), compatible_with(core).join(" and "))]
+    #[error(
+        "{} {} speaks {}, but core would speak {core}, which goes with {} only",
+        provider.label(), provider.version, spoken(contract.as_deref()), compatible_with(core).join(" and ")
+    )]
     LeftBehind {
-        /// The provider's label.
-        label: String,
-        /// What is installed.
-        version: String,
+        /// The provider as it is installed.
+        provider: Box<Installed>,
         /// Its contract, if it is known.
         contract: Option<String>,
         /// Core's contract afterwards.
@@ -207,10 +209,6 @@ impl UpgradeProblem {
 
 fn list(found: &[String]) -> String {
     if found.is_empty() { "none".to_owned() } else { found.join(", ") }
-}
-
-fn elsewhere(namespace: Option<&str>) -> String {
-    namespace.map_or_else(String::new, |it| format!(" in namespace {it}"))
 }
 
 fn spoken(contract: Option<&str>) -> String {

@@ -1,7 +1,7 @@
 //! Providers to newer versions, or the same version again, without leaving anything half-done.
 //!
 //! [`available`] asks what there is to upgrade to. [`plan`] fetches and renders the releases, has the server try them
-//! and changes nothing; [`UpgradePlan::check`] judges the plan; [`ReadyUpgrade::run`] carries it out, core first.
+//! and changes nothing; [`UpgradePlan::check`] judges the plan; [`Ready::run`](crate::check::Ready) carries it out, core first.
 
 mod available;
 mod certificates;
@@ -19,7 +19,7 @@ mod storage;
 
 pub use available::{AvailableVersions, Candidate};
 pub use certificates::{CertManagerPlan, CertManagerStep, CertManagerUpgrade};
-pub use check::{ReadyUpgrade, UpgradePolicy};
+pub use check::UpgradePolicy;
 pub use error::{UpgradeError, UpgradeProblem};
 pub use overview::{AvailableUpgrades, ContractUpgrades, Item, Next, UpgradeWarning, available};
 pub use plan::{UpgradeGoal, UpgradePlan, UpgradeRequest, plan};

@@ -9,7 +9,10 @@ use super::{
     available::{AvailableVersions, Candidate, look},
     certificates, rules,
 };
-use crate::{catalog::CertManagerPolicy, release::Releases};
+use crate::{
+    catalog::CertManagerPolicy,
+    release::{Releases, unlabelled},
+};
 use capstan_management::{
     ManagementCluster,
     contract::{compatible_with, installed_core_contract, is_supported},
@@ -74,6 +77,11 @@ impl ContractUpgrades {
     /// Whether it can be applied: we must speak the contract.
     pub fn is_supported(&self) -> bool {
         is_supported(&self.contract)
+    }
+
+    /// Whether it takes more than one step.
+    pub fn is_too_far(&self) -> bool {
+        too_far(self).next().is_some()
     }
 }
 
@@ -155,14 +163,16 @@ pub(super) fn warnings(candidates: &[Candidate]) -> Vec<UpgradeWarning> {
         let label = candidate.provider.label();
         let mut warn = |text: String| warnings.push(UpgradeWarning { label: label.clone(), text });
         match &candidate.available {
-            Err(error) => warn(format!("cannot determine available versions: {error}")),
+            Err(error) => {
+                warn(format!("cannot determine available versions: {}", unlabelled(&label, error)));
+            }
             Ok(available) => {
                 for (version, reason) in &available.passed_over {
                     warn(format!("{version} is skipped: {reason}"));
                 }
                 if available.contract.is_none() {
                     warn(format!(
-                        "no metadata say which contract {} speaks, which is installed",
+                        "no metadata name the contract of {}, which is installed",
                         candidate.provider.version
                     ));
                 }

@@ -30,6 +30,7 @@ use crate::{
     cert_manager,
     diff::{self, Intent, Preview},
     goal::{ProviderGoal, VersionGoal},
+    instance::{self, Instances},
     release::{Placement, Prepared, ReleaseError, Releases},
 };
 
@@ -55,16 +56,12 @@ pub enum UpgradeGoal {
 
 /// What an upgrade would do: everything is fetched, rendered and tried by the server. Nothing is written before
 /// [`UpgradePlan::check`] passes it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct UpgradePlan {
-    /// What comes before the providers.
-    pub cert_manager: Option<CertManagerUpgrade>,
-    /// What is to be done, in order.
-    pub steps: Vec<Step>,
-    /// Named providers that have their version already.
-    pub up_to_date: Vec<Installed>,
-    /// What is wrong with releases, but stops nothing.
-    pub warnings: Vec<UpgradeWarning>,
+    pub(super) cert_manager: Option<CertManagerUpgrade>,
+    pub(super) steps: Vec<Step>,
+    up_to_date: Vec<Installed>,
+    warnings: Vec<UpgradeWarning>,
     /// What stands in the way.
     pub(super) problems: Vec<UpgradeProblem>,
 }
@@ -97,7 +94,7 @@ async fn plan_with<'a>(
     let (targets, mut warnings) = targets(releases, providers, request).await?;
     let Work { targets, up_to_date, mut problems } = Work::sort(targets, request.reapply)?;
     if problems.iter().any(|it| !it.is_downgrade()) {
-        return Ok(UpgradePlan { up_to_date, warnings, problems, ..UpgradePlan::default() });
+        return Ok(UpgradePlan { cert_manager: None, steps: Vec::new(), up_to_date, warnings, problems });
     }
     if targets.is_empty() {
         let manifest = certificates::fetch(&request.cert_manager).await;
@@ -113,7 +110,7 @@ async fn plan_with<'a>(
         let provider = &it.provider;
         let parsed = prefetch.take(*releases, provider, &it.version).await;
         let site = site().await?;
-        let release = match parsed.and_then(|it| it.render(&placement(provider, &site.roles))) {
+        let release = match parsed.and_then(|it| it.render(&placement(provider, providers, &site.roles))) {
             Ok(release) => release,
             Err(source) => {
                 let (label, source) = (provider.label(), Box::new(source));
@@ -137,7 +134,7 @@ async fn plan_with<'a>(
     let (tried, unusable): (Vec<_>, Vec<_>) = tried.into_iter().partition(Result::is_ok);
     if !unusable.is_empty() {
         problems.extend(unusable.into_iter().filter_map(Result::err));
-        return Ok(UpgradePlan { up_to_date, warnings, problems, ..UpgradePlan::default() });
+        return Ok(UpgradePlan { cert_manager: None, steps: Vec::new(), up_to_date, warnings, problems });
     }
     let known = Some((installed.as_slice(), images.as_slice()));
     let cert_manager = certificates(cluster, manifest, known, &mut warnings).await?;
@@ -145,10 +142,11 @@ async fn plan_with<'a>(
     let (prepared, trials): (Vec<_>, Vec<_>) = tried.into_iter().flatten().unzip();
     problems.extend(check_contracts(&targets, &prepared, &others, core, core_before.as_deref()));
     let coming = Coming::in_releases(prepared.iter().flat_map(|it| it.components.objects()));
-    let after = after(providers, &targets);
+    let (after, upgraded) = after(providers, &targets);
     let steps = targets.into_iter().zip(prepared).zip(trials);
     let steps = steps.map(|((target, release), trials)| {
-        let around = Surroundings { installed: &installed, coming: &coming, after: &after };
+        let around =
+            Surroundings { installed: &installed, coming: &coming, after: &after, upgraded: &upgraded };
         decide(cluster, target, release, trials, around)
     });
     let steps = try_join_all(steps).await?;
@@ -158,6 +156,21 @@ async fn plan_with<'a>(
 }
 
 impl UpgradePlan {
+    /// What is to be done, in order.
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// Named providers that have their version already.
+    pub fn up_to_date(&self) -> &[Installed] {
+        &self.up_to_date
+    }
+
+    /// What is wrong with releases, but stops nothing.
+    pub fn warnings(&self) -> &[UpgradeWarning] {
+        &self.warnings
+    }
+
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.cert_manager.is_none() && self.steps.is_empty()
@@ -168,12 +181,12 @@ impl UpgradePlan {
         let intents: Vec<(String, &Step)> = self.steps.iter().map(|it| (it.label(), it)).collect();
         let cert_manager = self.cert_manager.iter().map(|it| Intent {
             provider: CERT_MANAGER,
-            wanted: &it.step.manifest.objects,
+            wanted: it.step.manifest.objects.iter().collect(),
             removed: &it.gone,
         });
         let providers = intents.iter().map(|(label, step)| Intent {
             provider: label,
-            wanted: step.to.components.objects(),
+            wanted: step.wanted().collect(),
             removed: &step.leftovers.gone,
         });
         let intents: Vec<Intent<'_>> = cert_manager.chain(providers).collect();
@@ -371,29 +384,32 @@ impl Work {
     }
 }
 
-/// The inventory as it will be.
-fn after(providers: &[Installed], targets: &[Target]) -> Vec<Installed> {
-    let version = |it: &Installed| targets.iter().find(|target| target.provider == *it).map(|it| &it.version);
-    let changed =
-        |it: &Installed| Installed { version: version(it).unwrap_or(&it.version).clone(), ..it.clone() };
-    providers.iter().map(changed).collect()
+/// The inventory as it will be, and the part of it that is upgraded.
+fn after(providers: &[Installed], targets: &[Target]) -> (Vec<Installed>, Vec<Installed>) {
+    let upgraded =
+        |it: &Target| Installed { version: it.version.clone(), upgrading_to: None, ..it.provider.clone() };
+    let is_target = |it: &&Installed| targets.iter().any(|target| target.provider == **it);
+    let upgraded: Vec<Installed> = targets.iter().map(upgraded).collect();
+    let others = providers.iter().filter(|it| !is_target(it)).cloned();
+    (others.chain(upgraded.iter().cloned()).collect(), upgraded)
 }
 
 /// How a provider's release goes into the cluster: where and as it is installed.
-fn placement<'a>(provider: &'a Installed, roles: &[Component]) -> Placement<'a> {
+fn placement<'a>(provider: &'a Installed, providers: &[Installed], roles: &[Component]) -> Placement<'a> {
     Placement {
         target_namespace: Some(&provider.namespace),
         watching_namespace: provider.watched_namespace.as_deref(),
-        rbac_prefix: has_prefix(roles, provider),
+        rbac_prefix: has_prefix(roles, provider, providers),
     }
 }
 
 /// Whether the cluster-wide roles of a provider have its namespace as a prefix. They keep their names, so that the
 /// bindings of others stay valid.
-fn has_prefix(roles: &[Component], provider: &Installed) -> bool {
-    let (label, prefix) = (provider.label(), format!("{}-", provider.namespace));
-    let is_of_provider = |it: &&Component| it.provider() == Some(&label);
-    roles.iter().filter(is_of_provider).all(|it| it.id.name.starts_with(&prefix))
+fn has_prefix(roles: &[Component], provider: &Installed, providers: &[Installed]) -> bool {
+    let label = provider.label();
+    let others = instance::others(provider, providers).map(|it| it.namespace.as_str());
+    let roles = roles.iter().filter(|it| it.provider() == Some(&label)).map(|it| &it.id);
+    Instances::new(&provider.namespace, others, roles).has_prefix()
 }
 
 fn is_role(kind: &Kind) -> bool {

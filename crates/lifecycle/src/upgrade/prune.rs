@@ -8,7 +8,8 @@ use kube::api::ListParams;
 use serde_json::Value;
 
 use capstan_management::{
-    Kind, ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError, crd::is_crd, error, sweep::Component,
+    Identity, ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError, crd::is_crd, error,
+    sweep::Component,
 };
 
 /// What becomes of the objects that a release no longer has.
@@ -24,26 +25,29 @@ pub struct Leftovers {
 
 /// How many of the new releases have an object.
 #[derive(Debug, Default)]
-pub(super) struct Coming(HashMap<Key, usize>);
+pub(super) struct Coming(HashMap<Identity, usize>);
 
 impl Coming {
     /// What is in releases.
     pub(super) fn in_releases<'a>(objects: impl IntoIterator<Item = &'a Value>) -> Self {
         let mut counts = HashMap::new();
         for object in objects {
-            *counts.entry(key(&ObjectRef::of(object))).or_default() += 1;
+            *counts.entry(ObjectRef::of(object).identity()).or_default() += 1;
         }
         Self(counts)
     }
 
     /// Whether several releases have it.
     pub(super) fn is_shared(&self, id: &ObjectRef) -> bool {
-        self.0.get(&key(id)).is_some_and(|count| *count > 1)
+        self.0.get(&id.identity()).is_some_and(|count| *count > 1)
     }
 
     fn has(&self, component: &Component) -> bool {
-        let key = key(&component.id);
-        self.0.contains_key(&key) || self.0.contains_key(&without_scope(key, &component.kind))
+        // A release may give an object of a cluster-scoped kind a namespace, which means nothing.
+        let mut id = component.id.identity();
+        let is_known = self.0.contains_key(&id);
+        id.2 = id.2.filter(|_| component.kind.is_namespaced);
+        is_known || self.0.contains_key(&id)
     }
 }
 
@@ -111,18 +115,6 @@ fn namespaces_of<'a>(installed: &'a [Component], provider: &str) -> Vec<&'a str>
     installed.iter().filter(is_entry).filter_map(|it| it.id.namespace.as_deref()).collect()
 }
 
-/// Group, kind, namespace and name: the version does not make another object.
-type Key = (String, String, Option<String>, String);
-
-fn key(id: &ObjectRef) -> Key {
-    (id.group().to_owned(), id.kind.clone(), id.namespace.clone(), id.name.clone())
-}
-
-/// Objects of kinds without namespaces may name one in a release, which says nothing.
-fn without_scope(key: Key, kind: &Kind) -> Key {
-    if kind.is_namespaced { key } else { (key.0, key.1, None, key.3) }
-}
-
 async fn has_objects(cluster: &ManagementCluster, crd: &str) -> Result<bool, ServerError> {
     let kinds = cluster.kinds().await?;
     let Some(kind) = kinds.defined_by(crd) else { return Ok(false) };
@@ -139,6 +131,7 @@ async fn has_objects(cluster: &ManagementCluster, crd: &str) -> Result<bool, Ser
 mod tests {
     use std::collections::BTreeMap;
 
+    use capstan_management::Kind;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
     use kube::core::ObjectMeta;
     use serde_json::json;

@@ -4,7 +4,10 @@ use capstan_api::{contract::ContractVersion, provider::ProviderType};
 use capstan_repository::{NotAVersion, Version};
 
 use super::{UpgradeError, UpgradeProblem};
-use crate::goal::{ProviderGoal, VersionGoal};
+use crate::{
+    goal::{ProviderGoal, VersionGoal},
+    instance,
+};
 use capstan_management::{contract::compatible_with, inventory::Installed};
 
 /// How many minor versions core and kubeadm can go on at once.
@@ -32,17 +35,20 @@ pub(super) fn spoken() -> String {
     ContractVersion::PREFERENCE.map(ContractVersion::as_str).join(" and ")
 }
 
-/// The one core provider.
+/// The one core provider; of several instances the newest, whose CRDs count.
 pub(super) fn core_of(providers: &[Installed]) -> Result<&Installed, UpgradeError> {
     if providers.is_empty() {
         return Err(UpgradeError::NothingInstalled);
     }
-    let cores: Vec<&Installed> = providers.iter().filter(|it| it.kind == ProviderType::Core).collect();
-    if let [core] = cores.as_slice() {
-        return Ok(core);
+    let cores = || providers.iter().filter(|it| it.kind == ProviderType::Core);
+    let newest = cores().find(|it| instance::is_newest(&it.version, cores()));
+    match newest {
+        Some(core) if cores().all(|it| it.name == core.name) => Ok(core),
+        _ => {
+            let found = cores().map(|it| format!("{}/{}", it.namespace, it.label())).collect();
+            Err(UpgradeError::Cores { found })
+        }
     }
-    let found = cores.iter().map(|it| format!("{}/{}", it.namespace, it.label())).collect();
-    Err(UpgradeError::Cores { found })
 }
 
 /// The installed providers that are named, in the order in which they are to be upgraded.
@@ -150,8 +156,7 @@ pub(super) fn check_contracts(
         None => core_before == Some(core),
     };
     let left_behind = others.iter().filter(|it| !is_understood(it)).map(|left| UpgradeProblem::LeftBehind {
-        label: left.provider.label(),
-        version: left.version.clone(),
+        provider: Box::new(left.provider.clone()),
         contract: left.contract.clone(),
         core: core.to_owned(),
     });

@@ -22,11 +22,11 @@ use futures::future::{Either, join_all, pending, select, try_join_all};
 use kube::api::DeleteParams;
 use serde_json::Value;
 
-use super::{
-    CertManagerStep, CertManagerUpgrade, Migration, ReadyUpgrade, Step, UpgradeError, UpgradePlan, prune,
-    scale,
+use super::{CertManagerStep, CertManagerUpgrade, Migration, Step, UpgradeError, UpgradePlan, prune, scale};
+use crate::{
+    cert_manager::{self, CertManagerEvent},
+    check::Ready,
 };
-use crate::cert_manager::{self, CertManagerEvent};
 
 /// How long an object that has to be recreated may take to go.
 const GONE_LIMIT: Duration = Duration::from_mins(1);
@@ -145,7 +145,7 @@ struct Run<'a> {
     progress: Progress,
 }
 
-impl ReadyUpgrade {
+impl Ready<UpgradePlan> {
     /// Upgrades. Where that fails, the controllers that were stopped run again.
     pub async fn run(&self, report: UpgradeReporter<'_>) -> Result<(), Failed> {
         self.run_until(pending(), report).await
@@ -371,15 +371,9 @@ impl Step {
         self.has_others.then_some(self.from.namespace.as_str())
     }
 
-    /// What is to be written: what would change, and shared objects only where no other instance has newer ones.
+    /// What is to be written: what would change.
     fn to_write(&self) -> Vec<&Value> {
-        let is_changed = |it: &&Value| !self.unchanged.contains(&ObjectRef::of(it));
-        let components = &self.to.components;
-        if self.writes_shared {
-            components.objects().iter().filter(is_changed).collect()
-        } else {
-            components.instance().filter(is_changed).collect()
-        }
+        self.wanted().filter(|it| !self.unchanged.contains(&ObjectRef::of(it))).collect()
     }
 
     fn keeps(&self, component: &Component) -> bool {

@@ -1,6 +1,6 @@
 //! The upgrade of one provider, as it is decided before anything is stopped.
 
-use std::{borrow::Cow, collections::HashSet};
+use std::collections::HashSet;
 
 use kube::{api::DynamicObject, core::ObjectMeta};
 use serde_json::Value;
@@ -12,7 +12,7 @@ use super::{
     storage::{self, Migration},
 };
 use crate::{
-    instance::{self, Owner},
+    instance::{self, Instances, Owner},
     release::Prepared,
 };
 use capstan_management::{
@@ -31,8 +31,8 @@ pub struct Step {
     pub to: Prepared,
     /// Whether the same version is applied again, while the controllers run.
     pub is_reapply: bool,
-    /// Whether this instance's shared objects count: no other instance has a newer version.
-    pub writes_shared: bool,
+    /// Objects of the release that all instances share and a newer instance has written.
+    pub(super) left_out: HashSet<ObjectRef>,
     /// Whether the provider has other instances.
     pub(super) has_others: bool,
     /// What is installed for it now.
@@ -56,6 +56,11 @@ impl Step {
     pub fn label(&self) -> String {
         self.from.label()
     }
+
+    /// The objects of the release that this instance is to have.
+    pub(super) fn wanted(&self) -> impl Iterator<Item = &Value> {
+        self.to.components.objects().iter().filter(|it| !self.left_out.contains(&ObjectRef::of(it)))
+    }
 }
 
 /// What concerns all steps.
@@ -66,6 +71,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) coming: &'a Coming,
     /// The inventory as it will be.
     pub(super) after: &'a [Installed],
+    /// The part of it that this run upgrades.
+    pub(super) upgraded: &'a [Installed],
 }
 
 /// Compares what is there with what is to come, and with what the server says to it.
@@ -74,30 +81,31 @@ pub(super) async fn decide(
     Target { provider, version }: Target,
     release: Prepared,
     mut trials: Vec<Trial>,
-    Surroundings { installed, coming, after }: Surroundings<'_>,
+    Surroundings { installed, coming, after, upgraded }: Surroundings<'_>,
 ) -> Result<Step, UpgradeError> {
     let label = provider.label();
-    let is_other = |it: &&Installed| it.label() == label && it.namespace != provider.namespace;
-    let others: Vec<&Installed> = after.iter().filter(is_other).collect();
-    let other_namespaces: Vec<&str> = others.iter().map(|it| it.namespace.as_str()).collect();
-    let writes_shared = instance::is_newest(&version, others.iter().map(|it| it.version.as_str()));
-    let is_own = |it: &&Component| {
-        it.provider() == Some(&label)
-            && match instance::owner(it, &provider.namespace, &other_namespaces) {
-                Owner::This => true,
-                Owner::All => writes_shared,
-                Owner::Another => false,
-            }
+    let others: Vec<&Installed> = instance::others(&provider, after).collect();
+    let of_provider: Vec<&Component> = installed.iter().filter(|it| it.provider() == Some(&label)).collect();
+    let namespaces = others.iter().map(|it| it.namespace.as_str());
+    let instances = Instances::new(&provider.namespace, namespaces, of_provider.iter().map(|it| &it.id));
+    // Of several instances that get the same version at the same time, one writes what they share.
+    let is_first = |it: &Installed| it.namespace < provider.namespace && it.version == version;
+    let is_led = instance::others(&provider, upgraded).any(is_first);
+    let writes_shared = !is_led && instance::is_newest(&version, others.iter().copied());
+    let is_own = |it: &&&Component| match instances.owner(&it.id) {
+        Owner::This => true,
+        // Roles without a prefix may be another instance's.
+        Owner::All => writes_shared && instance::is_shared(&it.id),
+        Owner::Another => false,
     };
-    let own: Vec<Component> = installed.iter().filter(is_own).cloned().collect();
-    let objects = if writes_shared {
-        Cow::Borrowed(release.components.objects())
-    } else {
-        let written: Vec<Value> = release.components.instance().cloned().collect();
-        let ids: HashSet<ObjectRef> = written.iter().map(ObjectRef::of).collect();
-        trials.retain(|it| ids.contains(&it.object));
-        Cow::Owned(written)
-    };
+    let own: Vec<Component> = of_provider.iter().filter(is_own).copied().cloned().collect();
+    let release_objects = release.components.objects();
+    let is_left_out = |it: &ObjectRef| !writes_shared && instances.owner(it) == Owner::All;
+    let left_out: HashSet<ObjectRef> =
+        release_objects.iter().map(ObjectRef::of).filter(is_left_out).collect();
+    trials.retain(|it| !left_out.contains(&it.object));
+    let objects: Vec<&Value> =
+        release_objects.iter().filter(|it| !left_out.contains(&ObjectRef::of(it))).collect();
     let leftovers = prune::find(cluster, &own, &label, coming).await?;
     let migrations = storage::find(cluster, &label, &version, &objects, &mut trials).await?;
     let (replaced, refusals) = judge(&trials);
@@ -112,12 +120,11 @@ pub(super) async fn decide(
     });
     let notes = trials.into_iter().filter_map(|it| it.note).chain(not_installed).collect();
     let has_others = !others.is_empty();
-    drop(objects);
     Ok(Step {
         from: provider,
         to: release,
         is_reapply,
-        writes_shared,
+        left_out,
         has_others,
         installed: own,
         leftovers,

@@ -152,7 +152,7 @@ pub(super) async fn find(
     cluster: &ManagementCluster,
     label: &str,
     version: &str,
-    objects: &[Value],
+    objects: &[&Value],
     trials: &mut [Trial],
 ) -> Result<Vec<Migration>, UpgradeError> {
     let mut migrations = Vec::new();

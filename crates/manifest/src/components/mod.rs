@@ -7,8 +7,6 @@ mod rbac;
 mod watching;
 mod workloads;
 
-use std::collections::HashSet;
-
 use capstan_api::names::label;
 use serde_json::Value;
 
@@ -43,8 +41,6 @@ pub struct Components {
     /// The images of their workloads, in order; one that is used twice is there twice.
     pub images: Vec<String>,
     objects: Vec<Value>,
-    /// Which of the objects are shared.
-    is_shared: Vec<bool>,
 }
 
 impl Components {
@@ -58,37 +54,11 @@ impl Components {
         self.objects
     }
 
-    /// What belongs to all instances of the provider: CRDs, webhook configurations, and [`SHARED_NAMESPACE`] with what
-    /// is in it.
-    pub fn shared(&self) -> impl Iterator<Item = &Value> {
-        self.those(true)
-    }
-
-    /// What belongs to this instance alone.
-    pub fn instance(&self) -> impl Iterator<Item = &Value> {
-        self.those(false)
-    }
-
-    /// The components after a change to their objects. An object that the change adds belongs to this instance alone.
+    /// The components after a change to their objects.
     pub fn alter<E>(mut self, change: impl FnOnce(&mut Vec<Value>) -> Result<(), E>) -> Result<Self, E> {
-        let shared: HashSet<Name> = self.shared().map(name_of).collect();
         change(&mut self.objects)?;
-        self.is_shared = self.objects.iter().map(|it| shared.contains(&name_of(it))).collect();
         Ok(self)
     }
-
-    fn those(&self, shared: bool) -> impl Iterator<Item = &Value> {
-        let marked = self.objects.iter().zip(&self.is_shared);
-        marked.filter(move |(_, is_shared)| **is_shared == shared).map(|(object, _)| object)
-    }
-}
-
-/// Group and version, kind, namespace and name.
-type Name = [String; 4];
-
-fn name_of(object: &Value) -> Name {
-    ["/apiVersion", "/kind", "/metadata/namespace", "/metadata/name"]
-        .map(|it| object.pointer(it).and_then(Value::as_str).unwrap_or_default().to_owned())
 }
 
 /// Why a components file cannot be used.
@@ -166,8 +136,7 @@ pub fn render(documents: Vec<Value>, options: &Options<'_>) -> Result<Components
     let is_in_order = objects.iter().all(Object::is_labelled);
     objects.iter_mut().try_for_each(|object| add_labels(object, options.label))?;
 
-    let (is_shared, objects) = in_order(objects.into_iter().zip(is_shared), is_in_order).unzip();
-    Ok(Components { target_namespace: target, images, objects, is_shared })
+    Ok(Components { target_namespace: target, images, objects: in_order(objects, is_in_order) })
 }
 
 /// The images that a file's workloads need, after overrides.
@@ -250,16 +219,13 @@ fn add_labels(object: &mut Object, provider: &str) -> Result<(), ObjectError> {
 ///
 /// The latter come in reverse, which has no meaning but is what clusterctl's sort amounts to. What was rendered before
 /// keeps its order, so that rendering twice is the same as rendering once.
-fn in_order(
-    objects: impl Iterator<Item = (Object, bool)>,
-    is_in_order: bool,
-) -> impl Iterator<Item = (bool, Value)> {
-    let (namespaces, others): (Vec<_>, Vec<_>) = objects.partition(|(object, _)| object.is_namespace());
+fn in_order(objects: Vec<Object>, is_in_order: bool) -> Vec<Value> {
+    let (namespaces, others): (Vec<_>, Vec<_>) = objects.into_iter().partition(Object::is_namespace);
     let (mut certificates, others): (Vec<_>, Vec<_>) =
-        others.into_iter().partition(|(object, _)| object.group() == "cert-manager.io");
+        others.into_iter().partition(|object| object.group() == "cert-manager.io");
     if !is_in_order {
         certificates.reverse();
     }
     let ordered = namespaces.into_iter().chain(certificates).chain(others);
-    ordered.map(|(object, is_shared)| (is_shared, Value::Object(object.content)))
+    ordered.map(|object| Value::Object(object.content)).collect()
 }

@@ -153,7 +153,6 @@ proptest! {
         }
         if let Ok(rendered) = render(documents) {
             prop_assert_eq!(identities(&expected), identities(rendered.objects()));
-            prop_assert_eq!(rendered.shared().count() + rendered.instance().count(), rendered.objects().len());
         }
     }
 

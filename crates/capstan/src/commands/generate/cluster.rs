@@ -1,8 +1,12 @@
 //! `capstan generate cluster`.
 
+use std::collections::BTreeSet;
+
 use capstan_api::provider::ProviderType;
+use capstan_lifecycle::{goal::VersionGoal, release::ReleaseNotice};
+use capstan_management::inventory::Installed;
 use capstan_manifest::{envsubst::Template, template, text};
-use capstan_repository::{ProviderArgument, Repository};
+use capstan_repository::Repository;
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
@@ -17,6 +21,7 @@ use crate::{
         generate::{ClusterArgs, KubeconfigArgs},
     },
     error::CommandError,
+    goals::{ProviderArgument, version_goal},
     management::{Located, Management},
     output,
     printer::Printer,
@@ -169,70 +174,61 @@ async fn release(
     session: &Session,
     cluster: &Lazy<'_>,
 ) -> Result<Release, CommandError> {
-    let argument = match provider {
-        Some(provider) => ProviderArgument::parse(provider)?,
-        None => installed_provider(cluster).await?,
+    let hint = "name the provider that has the template, e.g. --infrastructure aws:v2.9.1";
+    let (name, version) = match provider.map(ProviderArgument::parse).transpose()? {
+        Some(ProviderArgument { name, version: version @ Some(_) }) => (name, version_goal(version)),
+        Some(ProviderArgument { name, .. }) => {
+            // Without a cluster there is no installed version, and the latest will do.
+            let version = match cluster.get().await? {
+                Some(cluster) => VersionGoal::Exact(installed_version(&name, &cluster.providers().await?)?),
+                None => VersionGoal::Latest,
+            };
+            (name, version)
+        }
+        None => {
+            let needed = "no infrastructure provider is named, and no kubeconfig says which one is installed";
+            let installed = cluster.needed(needed, hint).await?.providers().await?;
+            let name = installed_provider(&installed).map_err(|error| error.hint(hint))?;
+            let version = installed_version(&name, &installed)?;
+            (name, VersionGoal::Exact(version))
+        }
     };
-    let provider = session.config.provider(ProviderType::Infrastructure, &argument.name)?;
-    let repository = session.repository(&provider)?;
-    let wanted = match argument.version {
-        Some(version) => Some(version).filter(|it| it != "latest"),
-        None => installed_version(&argument.name, cluster).await?,
-    };
-    let version = session.choose(&repository, wanted.as_deref()).await?;
-    if wanted.is_none() {
-        session.printer.step(&format!("using {} {version}, the latest release", provider.label()));
+    let report = |notice: ReleaseNotice<'_>| session.report(notice);
+    let releases = session.releases(&report);
+    let unusable = |error| session.unusable_release(error);
+    let source = releases.source(ProviderType::Infrastructure, &name).await.map_err(unusable)?;
+    let found = releases.version(&source, &version).await.map_err(unusable)?;
+    if version == VersionGoal::Latest {
+        session.printer.step(&format!("using {} {found}, the latest release", source.provider.label()));
     }
-    Ok(Release { repository, version })
+    Ok(Release { repository: source.repository, version: found })
 }
 
 /// The only infrastructure provider that is installed.
-async fn installed_provider(cluster: &Lazy<'_>) -> Result<ProviderArgument, CommandError> {
-    let hint = "name the provider that has the template, e.g. --infrastructure aws:v2.9.1";
-    let needed = "no infrastructure provider is named, and no kubeconfig says which one is installed";
-    let installed = cluster.needed(needed, hint).await?.providers().await?;
-    let mut names: Vec<_> = installed
-        .into_iter()
-        .filter(|it| it.kind == ProviderType::Infrastructure)
-        .map(|it| it.name)
-        .collect();
-    names.sort();
-    names.dedup();
-    match <[String; 1]>::try_from(names) {
-        Ok([name]) => Ok(ProviderArgument { name, version: None }),
-        Err(names) if names.is_empty() => {
-            Err(CommandError::plain("no infrastructure provider is installed").hint(hint))
+fn installed_provider(installed: &[Installed]) -> Result<String, CommandError> {
+    let infrastructure = installed.iter().filter(|it| it.kind == ProviderType::Infrastructure);
+    let names: BTreeSet<&str> = infrastructure.map(|it| it.name.as_str()).collect();
+    match Vec::from_iter(names).as_slice() {
+        [name] => Ok((*name).to_owned()),
+        [] => Err(CommandError::plain("no infrastructure provider is installed")),
+        names => {
+            let names = names.join(", ");
+            Err(CommandError::plain(format!("several infrastructure providers are installed: {names}")))
         }
-        Err(names) => Err(CommandError::plain(format!(
-            "several infrastructure providers are installed: {}",
-            names.join(", ")
-        ))
-        .hint(hint)),
     }
 }
 
-/// The version of a provider that is installed. Without any cluster it is nobody's, and the latest will do.
-async fn installed_version(name: &str, cluster: &Lazy<'_>) -> Result<Option<String>, CommandError> {
-    let Some(cluster) = cluster.get().await? else {
-        return Ok(None);
+/// The version of an infrastructure provider that is installed.
+fn installed_version(name: &str, installed: &[Installed]) -> Result<String, CommandError> {
+    let is_meant = |it: &&Installed| it.kind == ProviderType::Infrastructure && it.name == name;
+    let versions: BTreeSet<&str> = installed.iter().filter(is_meant).map(|it| it.version.as_str()).collect();
+    let why = match Vec::from_iter(versions).as_slice() {
+        [version] => return Ok((*version).to_owned()),
+        [] => format!("infrastructure provider {name} is not installed, so no version is known"),
+        versions => {
+            let versions = versions.join(", ");
+            format!("infrastructure provider {name} is installed in several versions: {versions}")
+        }
     };
-    let is_meant = |kind, other: &str| kind == ProviderType::Infrastructure && other == name;
-    let installed = cluster.providers().await?;
-    let mut versions: Vec<_> =
-        installed.into_iter().filter(|it| is_meant(it.kind, &it.name)).map(|it| it.version).collect();
-    versions.sort();
-    versions.dedup();
-    let hint = format!("name the version, e.g. --infrastructure {name}:v1.2.3");
-    match <[String; 1]>::try_from(versions) {
-        Ok([version]) => Ok(Some(version)),
-        Err(versions) if versions.is_empty() => Err(CommandError::plain(format!(
-            "infrastructure provider {name} is not installed, so no version is known"
-        ))
-        .hint(hint)),
-        Err(versions) => Err(CommandError::plain(format!(
-            "infrastructure provider {name} is installed in several versions: {}",
-            versions.join(", ")
-        ))
-        .hint(hint)),
-    }
+    Err(CommandError::plain(why).hint(format!("name the version, e.g. --infrastructure {name}:v1.2.3")))
 }

@@ -4,11 +4,8 @@ use std::time::Duration;
 
 use capstan_lifecycle::{
     cert_manager::Action,
-    check::Problems,
-    install::{
-        self, InstallError, InstallEvent, InstallPlan, InstallPolicy, InstallProblem, InstallRequest,
-        ReadyInstall,
-    },
+    check::{Problems, Ready},
+    install::{self, InstallError, InstallEvent, InstallPlan, InstallPolicy, InstallProblem, InstallRequest},
     release::ReleaseNotice,
 };
 use capstan_management::{ManagementCluster, inventory::Inventory};
@@ -127,20 +124,22 @@ fn described(problem: InstallProblem, session: &Session) -> (Vec<String>, Option
 }
 
 fn report_present(plan: &InstallPlan, printer: Printer) {
-    for there in &plan.present {
+    for there in plan.present() {
         let (label, version, namespace) = (there.label(), &there.version, &there.namespace);
-        printer.step(&format!("{label} {version} is installed in namespace {namespace} already"));
+        let watches = there.watched_namespace.as_ref().map(|it| format!(" and watches namespace {it}"));
+        let watches = watches.unwrap_or_default();
+        printer.step(&format!("{label} {version} is installed in namespace {namespace} already{watches}"));
     }
 }
 
-async fn carry_out(ready: &ReadyInstall, printer: Printer) -> Result<(), CommandError> {
+async fn carry_out(ready: &Ready<InstallPlan>, printer: Printer) -> Result<(), CommandError> {
     let progress = Progress::new(printer);
     let plan = ready.plan();
-    if let Action::Install { manifest, is_begun } = &plan.cert_manager {
+    if let Action::Install { manifest, is_begun } = plan.cert_manager() {
         let verb = if *is_begun { "completing" } else { "installing" };
         printer.step(&format!("{verb} cert-manager {}", manifest.version));
     }
-    for new in &plan.queue {
+    for new in plan.queue() {
         let (label, namespace) = (new.provider.label(), &new.components.target_namespace);
         printer.step(&format!("installing {label} {} into namespace {namespace}", new.version));
     }

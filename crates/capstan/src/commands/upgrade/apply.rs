@@ -20,7 +20,7 @@ use crate::{
     commands::waiting,
     difference,
     error::CommandError,
-    goals::goal,
+    goals::{ProviderArgument, version_goal},
     hints::Hint,
     management::Management,
     printer::Printer,
@@ -40,18 +40,18 @@ pub(super) async fn run(args: &ApplyArgs, globals: &Globals, printer: Printer) -
     let request = UpgradeRequest { goal, reapply: args.reapply, cert_manager: session.cert_manager()? };
     let plan = upgrade::plan(cluster, &inventory, &session.releases(&report), &request).await;
     let plan = plan.map_err(|error| unchanged(failed(error, &session)))?;
-    print_warnings(&plan.warnings, printer);
+    print_warnings(plan.warnings(), printer);
     let policy = UpgradePolicy { allow_downgrade: args.allow_downgrade };
     let ready = plan.check(cluster, policy).map_err(|it| unchanged(refusal(it, &session)))?;
     let plan = ready.plan();
-    for provider in &plan.up_to_date {
+    for provider in plan.up_to_date() {
         printer.done(&format!("{} is at {} already", provider.label(), provider.version));
     }
     if plan.is_empty() {
         printer.done("there is nothing to upgrade");
         return Ok(());
     }
-    for note in plan.steps.iter().flat_map(|it| &it.notes) {
+    for note in plan.steps().iter().flat_map(|it| &it.notes) {
         printer.warn(note);
     }
     if args.preview.dry_run {
@@ -64,10 +64,10 @@ pub(super) async fn run(args: &ApplyArgs, globals: &Globals, printer: Printer) -
     result.map_err(|failure| stopped(failure, &session))?;
     if args.wait_providers {
         let limit = Duration::from_secs(args.wait_provider_timeout);
-        waiting::for_releases(cluster, plan.steps.iter().map(|it| &it.to), limit, printer).await?;
+        waiting::for_releases(cluster, plan.steps().iter().map(|it| &it.to), limit, printer).await?;
     }
-    if !plan.steps.is_empty() {
-        printer.done(&summary(&plan.steps));
+    if !plan.steps().is_empty() {
+        printer.done(&summary(plan.steps()));
     }
     Ok(())
 }
@@ -96,12 +96,13 @@ fn parse(kind: ProviderType, argument: &str) -> Result<ProviderGoal, CommandErro
         Some((namespace, provider)) => (Some(namespace.to_owned()), provider),
         None => (None, argument),
     };
-    let goal = ProviderGoal { namespace, ..goal(kind, provider)? };
-    if goal.version.exact().is_none() {
-        return Err(CommandError::plain(format!("provider {} has no version to upgrade to", goal.label()))
-            .hint("write NAME:VERSION; upgrade plan shows the versions"));
+    let ProviderArgument { name, version } = ProviderArgument::parse(provider)?;
+    if version.is_none() {
+        let label = kind.label(&name);
+        return Err(CommandError::plain(format!("provider {label} has no version to upgrade to"))
+            .hint("write NAME:VERSION, or NAME:latest; upgrade plan shows the versions"));
     }
-    Ok(goal)
+    Ok(ProviderGoal { kind, name, version: version_goal(version), namespace })
 }
 
 /// Everything that stands in the way, with what to do about it.

@@ -27,12 +27,15 @@ pub(crate) async fn run(args: UpgradeArgs, globals: &Globals, printer: Printer) 
 /// Warns of upgrades that began and did not finish.
 pub(crate) fn warn_of_unfinished(inventory: &Inventory, printer: Printer) {
     let mut flags = Vec::new();
-    for (Installed { kind, name, version: installed, .. }, version) in inventory.unfinished() {
+    for (provider, version) in inventory.unfinished() {
+        let Installed { kind, name, version: installed, namespace, .. } = provider;
         printer.warn(&format!(
             "an upgrade of {} from {installed} to {version} began and did not finish: its controllers may be stopped",
-            kind.label(name)
+            provider.label()
         ));
-        flags.push(format!("--{} {name}:{version}", kind.prefix()));
+        let is_alone = inventory.instances(*kind, name).count() == 1;
+        let instance = if is_alone { name.clone() } else { format!("{namespace}/{name}") };
+        flags.push(format!("--{} {instance}:{version}", kind.prefix()));
     }
     if !flags.is_empty() {
         printer.warn(&format!("to finish it: {} upgrade apply {}", program::name(), flags.join(" ")));

@@ -52,6 +52,10 @@ fn plan_as_text(plan: &ContractUpgrades) -> String {
     let name = program::name();
     let closing = match (plan.has_upgrades(), plan.is_supported()) {
         (false, _) => "You are already up to date!".to_owned(),
+        // clusterctl prints a command here that it refuses then.
+        (true, true) if plan.is_too_far() => {
+            "This upgrade takes more than one step: the warnings name the version to go to first.".to_owned()
+        }
         (true, true) => format!(
             "You can now apply the upgrade by executing the following command:\n\n{name} upgrade apply --contract {contract}"
         ),
@@ -96,6 +100,7 @@ fn as_value(upgrades: &AvailableUpgrades) -> Value {
         json!({
             "contract": it.contract,
             "isSupported": it.is_supported(),
+            "isTooFar": it.is_too_far(),
             "hasUpgrades": it.has_upgrades(),
             "providers": it.items.iter().map(item).collect::<Vec<_>>(),
         })
