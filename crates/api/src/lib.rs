@@ -8,5 +8,6 @@ pub mod conditions;
 pub mod contract;
 pub mod convert;
 pub mod crd;
+pub mod inventory;
 pub mod names;
 pub mod provider;

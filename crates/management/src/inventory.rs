@@ -1,6 +1,7 @@
 //! The inventory of installed providers: objects of kind Provider, shared with clusterctl.
 
 use capstan_api::{
+    inventory::{KIND, VERSION, crd},
     names::{CLUSTERCTL_GROUP, INVENTORY, annotation, label},
     provider::ProviderType,
 };
@@ -8,12 +9,6 @@ use kube::{ResourceExt, api::DynamicObject};
 use serde_json::{Value, json};
 
 use crate::{Kind, ManagementCluster, ServerError, apply};
-
-/// The version of the kind.
-pub const VERSION: &str = "v1alpha3";
-const KIND: &str = "Provider";
-/// The name of the kind's CRD.
-const CRD: &str = "providers.clusterctl.cluster.x-k8s.io";
 
 /// An installed provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,56 +132,6 @@ pub async fn missing_kind(cluster: &ManagementCluster) -> Result<Option<Value>, 
     Ok(kinds.find(&format!("{CLUSTERCTL_GROUP}/{VERSION}"), KIND).is_none().then(crd))
 }
 
-/// The CRD of the inventory.
-pub fn crd() -> Value {
-    let text = |description: &str| json!({"type": "string", "description": description});
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": CRD,
-            // As clusterctl labels it: the general label would make it a component.
-            "labels": {label::CLUSTERCTL_CORE: INVENTORY},
-        },
-        "spec": {
-            "group": CLUSTERCTL_GROUP,
-            "names": {
-                "categories": ["cluster-api"],
-                "kind": KIND,
-                "listKind": "ProviderList",
-                "plural": "providers",
-                "singular": "provider",
-            },
-            "scope": "Namespaced",
-            "versions": [{
-                "name": VERSION,
-                "served": true,
-                "storage": true,
-                "additionalPrinterColumns": [
-                    {"jsonPath": ".metadata.creationTimestamp", "name": "Age", "type": "date"},
-                    {"jsonPath": ".type", "name": "Type", "type": "string"},
-                    {"jsonPath": ".providerName", "name": "Provider", "type": "string"},
-                    {"jsonPath": ".version", "name": "Version", "type": "string"},
-                ],
-                "schema": {"openAPIV3Schema": {
-                    "type": "object",
-                    "description": "An entry in the inventory of providers that are installed.",
-                    "properties": {
-                        "apiVersion": text("Version of the schema of this object."),
-                        "kind": text("Kind of this object."),
-                        "metadata": {"type": "object"},
-                        "providerName": text("Name of the provider, e.g. aws."),
-                        "type": text("Part that the provider plays, e.g. InfrastructureProvider."),
-                        "version": text("Version of the provider that is installed."),
-                        "watchedNamespace": text("Only namespace that the provider looks at; all if empty."),
-                    },
-                }},
-                "subresources": {},
-            }],
-        },
-    })
-}
-
 /// The kind of the entries.
 pub fn kind() -> Kind {
     Kind::namespaced(CLUSTERCTL_GROUP, VERSION, KIND)
@@ -231,18 +176,14 @@ mod tests {
         marked["metadata"]["annotations"] = json!({"capstan.dev/upgrading-to": "v1.1.0"});
         let marked = installed(&object(marked)).unwrap();
         assert_eq!(marked, Installed { upgrading_to: Some("v1.1.0".to_owned()), ..acme() });
-        assert_eq!(entry(&marked), entry(&acme()), "an entry that is recorded anew ends the upgrade");
+        assert_eq!(installed(&object(entry(&marked))), Some(marked), "the mark is written as well");
+        assert_eq!(
+            entry(&acme())["metadata"].get("annotations"),
+            None,
+            "an entry without it ends the upgrade"
+        );
         let mut strange = entry(&acme());
         strange["type"] = json!("QuantumProvider");
         assert_eq!(installed(&object(strange)), None);
-    }
-
-    #[test]
-    fn the_crd_has_the_labels_that_clusterctl_gives_it() {
-        assert_eq!(
-            crd()["metadata"]["labels"],
-            json!({"clusterctl.cluster.x-k8s.io/core": "inventory"}),
-            "with clusterctl.cluster.x-k8s.io it would count as a component of some provider"
-        );
     }
 }

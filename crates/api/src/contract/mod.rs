@@ -1,12 +1,14 @@
 //! The contract between core and providers: how a kind is found, which of its versions is spoken,
 //! and where in its objects the agreed fields are.
 
+mod compatibility;
 mod fields;
 mod kinds;
 mod ownership;
 pub mod plural;
 mod version;
 
+pub use compatibility::{compatible_with, is_compatible, is_supported};
 pub use fields::{
     FieldError, InfraCluster, InfraClusterWriter, ProviderControlPlane, TerminalFailure, essence,
 };

@@ -82,7 +82,7 @@ impl Estate {
 
     /// What other providers and users need: the inventory and cert-manager's kinds.
     pub(crate) async fn furnish(&self) {
-        self.apply(&[inventory::crd()]).await;
+        self.apply(&[capstan_api::inventory::crd()]).await;
         self.apply(&cert_manager()).await;
     }
 

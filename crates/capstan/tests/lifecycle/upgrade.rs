@@ -108,7 +108,7 @@ impl Estate {
     /// What providers need.
     async fn ground(&self) {
         apply::apply(&self.cluster(), &cert_manager(), &|_| {}).await.unwrap();
-        apply::apply(&self.cluster(), &[inventory::crd()], &|_| {}).await.unwrap();
+        apply::apply(&self.cluster(), &[capstan_api::inventory::crd()], &|_| {}).await.unwrap();
     }
 
     fn publish_all(&self, version: &'static str) {

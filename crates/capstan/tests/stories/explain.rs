@@ -911,8 +911,7 @@ async fn deletions_that_wait_for_machines(plane: &std::sync::Arc<Plane>) {
 /// The last one on its server, because all others there would say so as well.
 async fn core_that_does_not_run(plane: &std::sync::Arc<Plane>) {
     let caller = begin_with_machines(plane, "coreless").await;
-    let inventory: CustomResourceDefinition =
-        serde_json::from_value(capstan_management::inventory::crd()).unwrap();
+    let inventory: CustomResourceDefinition = serde_json::from_value(capstan_api::inventory::crd()).unwrap();
     install(&caller.story, inventory).await;
     let entry = json!({
         "apiVersion": "clusterctl.cluster.x-k8s.io/v1alpha3", "kind": "Provider",

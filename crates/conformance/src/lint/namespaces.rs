@@ -1,5 +1,6 @@
 //! The target namespace of components, and what leads out of it.
 
+use capstan_api::names::SHARED_NAMESPACE;
 use serde_json::Value;
 
 use super::{
@@ -7,17 +8,12 @@ use super::{
 };
 use crate::rules::{G17D, R10, R11, R12, R13};
 
-/// Where the contract's first versions have what all instances of a provider share.
-const SHARED: &str = "capi-webhook-system";
-
 /// Checks the namespaces of components.
 pub(super) fn check(text: &Text<'_>) -> Vec<Judged> {
     let (shared_ones, namespaces): (Vec<_>, Vec<_>) =
-        text.of_kind("Namespace").into_iter().partition(|it| it.name() == SHARED);
-    let mut judged: Vec<_> = match namespaces.split_first() {
-        Some((first, others)) => others.iter().chain(&shared_ones).map(|it| second(it, first)).collect(),
-        None => shared_ones.iter().skip(1).map(|it| second(it, it)).collect(),
-    };
+        text.of_kind("Namespace").into_iter().partition(|it| it.name() == SHARED_NAMESPACE);
+    // The namespace of shared objects may be among the components: it is added where it is missing.
+    let mut judged: Vec<_> = [&namespaces, &shared_ones].into_iter().flat_map(|it| seconds(it)).collect();
     if namespaces.is_empty() {
         judged.push(broken(
             &R10,
@@ -27,7 +23,8 @@ pub(super) fn check(text: &Text<'_>) -> Vec<Judged> {
         ));
     }
     let objects = text.objects();
-    let own = |it: &&Object<'_>| !it.is_cluster_wide() && it.namespace().is_some_and(|it| it != SHARED);
+    let own =
+        |it: &&Object<'_>| !it.is_cluster_wide() && it.namespace().is_some_and(|it| it != SHARED_NAMESPACE);
     let target =
         namespaces.first().map(Object::name).or_else(|| objects.iter().find(own).and_then(Object::namespace));
     if let Some(target) = target {
@@ -38,17 +35,17 @@ pub(super) fn check(text: &Text<'_>) -> Vec<Judged> {
     judged
 }
 
-fn second(object: &Object<'_>, first: &Object<'_>) -> Judged {
-    broken(
-        &G17D,
-        at(object, "/metadata/name"),
-        format!("{} is here besides Namespace {}", object.title(), first.name()),
-        if object.name() == SHARED {
-            "leave it out: it is created for the objects in it"
-        } else {
-            "keep one Namespace in the components; clusterctl puts all objects into it"
-        },
-    )
+fn seconds(namespaces: &[Object<'_>]) -> Vec<Judged> {
+    let Some((first, others)) = namespaces.split_first() else { return Vec::new() };
+    let second = |object: &Object<'_>| {
+        broken(
+            &G17D,
+            at(object, "/metadata/name"),
+            format!("{} is here besides Namespace {}", object.title(), first.name()),
+            "keep one Namespace in the components; clusterctl puts all objects into it",
+        )
+    };
+    others.iter().map(second).collect()
 }
 
 fn at(object: &Object<'_>, pointer: &str) -> Spot {
@@ -57,7 +54,7 @@ fn at(object: &Object<'_>, pointer: &str) -> Spot {
 
 /// Whether a namespace is another one than the target and what is shared.
 fn is_foreign(namespace: &str, target: &str) -> bool {
-    namespace != target && namespace != SHARED && !is_open(namespace) && !is_open(target)
+    namespace != target && namespace != SHARED_NAMESPACE && !is_open(namespace) && !is_open(target)
 }
 
 fn elsewhere(object: &Object<'_>, target: &str) -> Option<Judged> {
@@ -110,18 +107,20 @@ fn references(object: &Object<'_>, target: &str) -> Vec<Judged> {
 }
 
 fn shared(objects: &[Object<'_>]) -> Vec<Judged> {
-    if !objects.iter().any(|it| it.namespace() == Some(SHARED)) {
-        return vec![not_applicable(&R13, format!("no object is in namespace {SHARED}"))];
+    if !objects.iter().any(|it| it.namespace() == Some(SHARED_NAMESPACE)) {
+        return vec![not_applicable(&R13, format!("no object is in namespace {SHARED_NAMESPACE}"))];
     }
     let mut judged = Vec::new();
     for object in objects {
         for (pointer, service) in object.webhook_services() {
-            let Some(namespace) = service["namespace"].as_str().filter(|it| *it != SHARED) else { continue };
+            let Some(namespace) = service["namespace"].as_str().filter(|it| *it != SHARED_NAMESPACE) else {
+                continue;
+            };
             judged.push(broken(
                 &R13,
                 at(object, &format!("{pointer}/namespace")),
                 format!("{}: the service of a webhook is in namespace {namespace}", object.title()),
-                format!("put the webhooks' Deployment, Service and Certificate into {SHARED}"),
+                format!("put the webhooks' Deployment, Service and Certificate into {SHARED_NAMESPACE}"),
             ));
         }
     }

@@ -223,7 +223,7 @@ pub static G17D: Rule = rule(
     "G17d",
     Must,
     All,
-    "the components have one Namespace at most",
+    "the components have one Namespace at most besides capi-webhook-system",
     "Namespace objects among the components are counted",
     "is not concerned, but clusterctl refuses the release",
     paragraph!("clusterctl", "target-namespace"),

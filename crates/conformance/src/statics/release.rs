@@ -1,6 +1,6 @@
 //! Rules for the files of a release, as clusterctl and the operator read them.
 
-use capstan_api::names::label;
+use capstan_api::names::{SHARED_NAMESPACE, label};
 use serde_json::Value;
 
 use super::kind::{Kind, all, failed, keep_or, not_applicable, not_checked};
@@ -143,7 +143,8 @@ fn namespaces(components: &[&Source], origin: Origin) -> Outcome {
     }
     let mut found: Vec<_> = components
         .iter()
-        .filter(|it| it.object["kind"] == "Namespace")
+        // The namespace of shared objects may be among the components.
+        .filter(|it| it.object["kind"] == "Namespace" && it.object["metadata"]["name"] != SHARED_NAMESPACE)
         .map(|it| (&it.file, name(&it.object)))
         .collect();
     found.sort_unstable();

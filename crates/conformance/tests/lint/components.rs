@@ -186,11 +186,11 @@ fn of_namespaces() -> Vec<Twin> {
         twin(
             "G17d",
             "capi-webhook-system",
-            "Namespace capi-webhook-system is here besides Namespace foo-system",
-            "leave it out: it is created for the objects in it",
+            "Namespace capi-webhook-system is here besides Namespace capi-webhook-system",
+            "one Namespace",
             |it| {
                 let namespace = labelled("apiVersion: v1\nkind: Namespace", "  name: capi-webhook-system\n");
-                it.file.text = format!("{namespace}---\n{}", it.file.text);
+                it.file.text = format!("{namespace}---\n{namespace}---\n{}", it.file.text);
             },
         ),
         twin("R10", "", "there is no Namespace", "add one", |it| {

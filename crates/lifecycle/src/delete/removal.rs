@@ -362,7 +362,7 @@ pub(crate) mod tests {
         }];
         let inventory = Inventory { providers: [&[entry], others].concat(), strange: Vec::new() };
         let mut kinds = Kinds::default();
-        kinds.learn(&capstan_management::inventory::crd());
+        kinds.learn(&capstan_api::inventory::crd());
         kinds.learn(&json!({"spec": {"group": "example.com", "scope": "Namespaced",
             "names": {"kind": "Acme", "plural": "acmes"},
             "versions": [{"name": "v1", "served": true, "storage": true}]}}));

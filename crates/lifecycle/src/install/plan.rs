@@ -9,7 +9,7 @@ use capstan_api::{
 use capstan_management::{
     Kind, Kinds, ManagementCluster, ServerError,
     contract::installed_core_contract,
-    inventory::{self, Installed, Inventory},
+    inventory::{Installed, Inventory},
     server_version::{MINIMUM, ServerVersion},
 };
 use futures::future::join_all;
@@ -144,7 +144,7 @@ pub async fn plan(
     }
 
     let mut kinds = Kinds::clone(&known);
-    kinds.learn(&inventory::crd());
+    kinds.learn(&capstan_api::inventory::crd());
     kinds.learn_all(action.objects());
     kinds.learn_all(queue.iter().flat_map(|it| it.components.objects()));
     let watching = request.watching_namespace.as_deref();
@@ -284,7 +284,8 @@ async fn read_crds(cluster: &ManagementCluster) -> Result<Crds, ServerError> {
 
 fn unknown_inventory(kinds: &Kinds) -> Option<InstallProblem> {
     let found = kinds.any_version(CLUSTERCTL_GROUP, "Provider")?;
-    let is_known = kinds.find(&format!("{CLUSTERCTL_GROUP}/{}", inventory::VERSION), "Provider").is_some();
+    let is_known =
+        kinds.find(&format!("{CLUSTERCTL_GROUP}/{}", capstan_api::inventory::VERSION), "Provider").is_some();
     (!is_known).then(|| InstallProblem::InventoryVersion { found: found.resource.api_version.clone() })
 }
 

@@ -2,7 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use capstan_api::{contract::crd_name, names::label, provider::ProviderType};
+use capstan_api::{
+    contract::{crd_name, is_compatible},
+    names::label,
+    provider::ProviderType,
+};
 use serde_json::Value;
 
 use super::InstallProblem;
@@ -11,7 +15,6 @@ use crate::release::Prepared;
 use capstan_management::{
     Kinds, ObjectRef,
     apply::Wave,
-    contract,
     inventory::{Installed, Inventory},
 };
 
@@ -67,7 +70,7 @@ pub(super) fn watches_another(
 /// Every provider speaks a contract that core speaks.
 pub(super) fn check_contracts(queue: &[Prepared], core: &Core) -> Vec<InstallProblem> {
     let others = queue.iter().filter(|it| it.provider.kind != ProviderType::Core);
-    let refused = others.filter(|it| !contract::is_compatible(&core.contract, it.contract.as_str()));
+    let refused = others.filter(|it| !is_compatible(&core.contract, it.contract.as_str()));
     let problem = |it: &Prepared| InstallProblem::Contract {
         provider: format!("{} {}", it.provider.label(), it.version),
         contract: it.contract,

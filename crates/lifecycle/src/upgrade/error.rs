@@ -1,13 +1,13 @@
 //! Why an upgrade cannot be.
 
+use capstan_api::contract::compatible_with;
+
 use crate::{
     cert_manager::CertManagerError,
     delete::within,
     release::{ReleaseError, labelled},
 };
-use capstan_management::{
-    ObjectRef, ServerError, apply::ApplyError, contract::compatible_with, inventory::Installed,
-};
+use capstan_management::{ObjectRef, ServerError, apply::ApplyError, inventory::Installed};
 
 /// An upgrade that cannot be planned, prepared or carried out.
 #[derive(Debug, thiserror::Error)]

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use capstan_api::provider::ProviderType;
+use capstan_api::{
+    contract::{compatible_with, is_supported},
+    provider::ProviderType,
+};
 
 use super::{
     CertManagerPlan, UpgradeError,
@@ -15,7 +18,7 @@ use crate::{
 };
 use capstan_management::{
     ManagementCluster,
-    contract::{compatible_with, installed_core_contract, is_supported},
+    contract::installed_core_contract,
     inventory::{Installed, Inventory},
 };
 

@@ -3,10 +3,13 @@
 
 use std::pin::pin;
 
-use capstan_api::names::{CERT_MANAGER, label};
+use capstan_api::{
+    contract::is_supported,
+    names::{CERT_MANAGER, label},
+};
 use capstan_management::{
     Kind, ManagementCluster, ObjectRef, ServerError,
-    contract::{installed_core_contract, is_supported},
+    contract::installed_core_contract,
     crd,
     dry_run::{self, Crds, Known},
     inventory::{Installed, Inventory},

@@ -1,6 +1,9 @@
 //! What may be upgraded to what.
 
-use capstan_api::{contract::ContractVersion, provider::ProviderType};
+use capstan_api::{
+    contract::{ContractVersion, compatible_with},
+    provider::ProviderType,
+};
 use capstan_repository::{NotAVersion, Version};
 
 use super::{UpgradeError, UpgradeProblem};
@@ -8,7 +11,7 @@ use crate::{
     goal::{ProviderGoal, VersionGoal},
     instance,
 };
-use capstan_management::{contract::compatible_with, inventory::Installed};
+use capstan_management::inventory::Installed;
 
 /// How many minor versions core and kubeadm can go on at once.
 pub(super) const MOST_MINORS: u64 = 3;
