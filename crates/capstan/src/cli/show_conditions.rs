@@ -1,10 +1,10 @@
-//! Whose conditions are shown one by one.
+//! The list of `--show-conditions`.
 
 use std::str::FromStr;
 
 /// Which conditions of an object are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Shown {
+pub(crate) enum Shown {
     /// The one that sums the object up.
     #[default]
     Summary,
@@ -16,7 +16,7 @@ pub enum Shown {
 
 /// A list of kinds and objects, such as `KubeadmControlPlane,Machine/m1+`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ShowConditions(Vec<Entry>);
+pub(crate) struct ShowConditions(Vec<Entry>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
@@ -31,17 +31,14 @@ enum Whose {
     Object(String, String),
 }
 
-/// The list is not one.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("--show-conditions {0:?} has blanks around a name: write KIND,KIND/NAME without any")]
-pub struct InvalidShowConditions(String);
-
 impl FromStr for ShowConditions {
-    type Err = InvalidShowConditions;
+    type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if text.split(',').any(|it| it.trim() != it) {
-            return Err(InvalidShowConditions(text.to_owned()));
+            return Err(format!(
+                "--show-conditions {text:?} has blanks around a name: write KIND,KIND/NAME without any"
+            ));
         }
         Ok(Self(text.split(',').filter(|it| !it.is_empty()).map(entry).collect()))
     }
@@ -63,7 +60,7 @@ fn entry(text: &str) -> Entry {
 
 impl ShowConditions {
     /// What the first entry says that is about an object.
-    pub fn of(&self, kind: &str, name: &str) -> Shown {
+    pub(crate) fn of(&self, kind: &str, name: &str) -> Shown {
         let same = |one: &str, other: &str| one.to_lowercase() == other.to_lowercase();
         let is_meant = |entry: &&Entry| match &entry.whose {
             Whose::Everybody => true,
@@ -99,7 +96,7 @@ mod tests {
         }
         for refused in [" all", "all ", "Machine, Cluster", " "] {
             let error = refused.parse::<ShowConditions>().unwrap_err();
-            assert!(error.to_string().contains(refused), "{error}");
+            assert!(error.contains(refused), "{error}");
         }
     }
 }
