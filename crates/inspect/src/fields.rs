@@ -7,9 +7,11 @@ use capstan_api::{
     contract::is_externally_managed,
     names::{annotation, label},
 };
+use capstan_management::ObjectRef;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 /// A text that is there and not empty.
 pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> Option<&'a str> {
@@ -40,6 +42,14 @@ pub(crate) fn time(object: &Value, pointer: &str) -> Option<Timestamp> {
 pub(crate) fn service(object: &Value, pointer: &str) -> Option<(String, String)> {
     let service = object.pointer(pointer)?;
     Some((service["namespace"].as_str()?.to_owned(), service["name"].as_str()?.to_owned()))
+}
+
+/// As much of an object as its reference says.
+pub(crate) fn stand_in(it: &ObjectRef) -> Value {
+    json!({
+        "apiVersion": it.api_version, "kind": it.kind,
+        "metadata": {"namespace": it.namespace, "name": it.name},
+    })
 }
 
 pub(crate) fn api_version(object: &Value) -> &str {
@@ -142,13 +152,7 @@ pub(crate) fn terminal_failure(object: &Value) -> Option<String> {
 }
 
 pub(crate) fn has_external_manager(object: &Value) -> bool {
-    let part = |field: &str| object.pointer(&format!("/metadata/{field}")).cloned().unwrap_or_default();
-    let metadata = ObjectMeta {
-        labels: serde_json::from_value(part("labels")).ok(),
-        annotations: serde_json::from_value(part("annotations")).ok(),
-        ..ObjectMeta::default()
-    };
-    is_externally_managed(&metadata)
+    ObjectMeta::deserialize(&object["metadata"]).is_ok_and(|it| is_externally_managed(&it))
 }
 
 /// Whether a control plane endpoint has both halves.

@@ -44,10 +44,17 @@ impl Figures {
     /// Those of a MachineDeployment, MachineSet or MachinePool.
     pub(super) fn of_workers(object: &Value) -> Self {
         let desired = number(object, "/spec/replicas");
+        let first = |places: &[&str]| places.iter().find_map(|place| number(object, place));
         Self {
             current: desired.and(number(object, "/status/replicas").or(Some(0))),
             desired,
-            ..Self::reported(object)
+            available: first(&["/status/v1beta2/availableReplicas", "/status/availableReplicas"]),
+            ready: first(&["/status/v1beta2/readyReplicas", "/status/readyReplicas"]),
+            up_to_date: first(&[
+                "/status/v1beta2/upToDateReplicas",
+                "/status/upToDateReplicas",
+                "/status/updatedReplicas",
+            ]),
         }
     }
 
@@ -91,20 +98,6 @@ impl Figures {
             ready: add(sum.ready, it.ready),
             up_to_date: add(sum.up_to_date, it.up_to_date),
         })
-    }
-
-    fn reported(object: &Value) -> Self {
-        let first = |places: &[&str]| places.iter().find_map(|place| number(object, place));
-        Self {
-            available: first(&["/status/v1beta2/availableReplicas", "/status/availableReplicas"]),
-            ready: first(&["/status/v1beta2/readyReplicas", "/status/readyReplicas"]),
-            up_to_date: first(&[
-                "/status/v1beta2/upToDateReplicas",
-                "/status/upToDateReplicas",
-                "/status/updatedReplicas",
-            ]),
-            ..Self::default()
-        }
     }
 }
 

@@ -49,7 +49,8 @@ impl<'a> Inspector<'a> {
             );
             (ExplainProblem::ControlPlaneNotInitialized, state)
         };
-        let waits = if !is_initialized && !self.is_provisioned() && !self.has_no_infrastructure() {
+        let has_infrastructure = self.cluster.pointer("/spec/infrastructureRef").is_some();
+        let waits = if !is_initialized && !self.is_provisioned() && has_infrastructure {
             ". It waits for the infrastructure of the Cluster"
         } else {
             ""
@@ -57,10 +58,6 @@ impl<'a> Inspector<'a> {
         let predicate = format!("{state}{}{waits}.", says(report.as_ref()));
         let finding = self.finding(problem, object, predicate);
         self.add_unfinished(object, finding.since_created().condition(report.as_ref()));
-    }
-
-    fn has_no_infrastructure(&self) -> bool {
-        self.cluster.pointer("/spec/infrastructureRef").is_none()
     }
 
     /// A control plane of Machines without an object that creates them, or none at all.
@@ -82,14 +79,13 @@ impl<'a> Inspector<'a> {
         }
         let predicate = "has neither spec.controlPlaneRef nor a control plane Machine, so no controller creates a control plane \
                          for it.";
-        self.add(
-            self.finding(ExplainProblem::ControlPlaneRefMissing, self.cluster, predicate)
-                .since_created()
-                .reported("ControlPlaneInitialized")
-                .patch(&json!({"spec": {"controlPlaneRef": {
-                    "apiGroup": CONTROL_PLANE_GROUP, "kind": "KubeadmControlPlane", "name": "NAME",
-                }}})),
-        );
+        self.finding(ExplainProblem::ControlPlaneRefMissing, self.cluster, predicate)
+            .since_created()
+            .reported("ControlPlaneInitialized")
+            .patch(&json!({"spec": {"controlPlaneRef": {
+                "apiGroup": CONTROL_PLANE_GROUP, "kind": "KubeadmControlPlane", "name": "NAME",
+            }}}))
+            .add_to(self);
     }
 
     /// The connection to the workload cluster.
@@ -128,6 +124,6 @@ impl<'a> Inspector<'a> {
                 .look(self.in_workload_cluster("get --raw /readyz"))
                 .describe()
         };
-        self.add(draft.since_created().condition(Some(&report)).controller());
+        draft.since_created().condition(Some(&report)).controller().add_to(self);
     }
 }

@@ -13,7 +13,10 @@ use super::{
 };
 use crate::fields::{self, number, text, time};
 use crate::human_duration;
-use capstan_management::{Kind, inventory};
+use capstan_management::{
+    Kind,
+    inventory::{self, Installed},
+};
 
 /// A Lease that was not renewed for this long has no holder, however short its own term is.
 const LEAST_TERM: SignedDuration = SignedDuration::from_secs(60);
@@ -108,48 +111,39 @@ pub(crate) fn controller(snapshot: &ExplainSnapshot, object: &Value, now: Timest
             label::PROVIDER
         ));
     };
+    let known = |state, sentence| Controller::of_provider(state, Some(&provider), sentence);
     let Some(deployments) = &snapshot.deployments else {
-        return Controller::of_provider(
-            ControllerState::Unknown,
-            Some(&provider),
-            format!(
-                "that of provider {provider}; whether it runs is not known, since Deployments cannot be read"
-            ),
+        let sentence = format!(
+            "that of provider {provider}; whether it runs is not known, since Deployments cannot be read"
         );
+        return known(ControllerState::Unknown, sentence);
     };
     let installed = snapshot.inventory.providers.iter().find(|it| it.label() == provider);
     let own = deployments.iter().filter(|it| fields::label(it, label::PROVIDER) == Some(&provider));
     let worst = own.map(|it| of_deployment(snapshot, it, &provider, now)).min_by_key(|it| it.state);
+    let is_seen = || {
+        is_current(object, now) || provider == CORE_PROVIDER && is_current(&snapshot.workload.cluster, now)
+    };
     let mut found = worst.unwrap_or_else(|| match installed {
-        Some(installed) => Controller {
-            namespace: Some(installed.namespace.clone()),
-            ..Controller::of_provider(
-                ControllerState::Missing,
-                Some(&provider),
-                format!(
-                    "provider {provider} is in the inventory, but namespace {} has no Deployment of it",
-                    installed.namespace
-                ),
-            )
-        },
-        None if is_current(object, now)
-            || provider == CORE_PROVIDER && is_current(&snapshot.workload.cluster, now) =>
-        {
-            Controller::of_provider(
-                ControllerState::Elsewhere,
-                Some(&provider),
-                format!(
-                    "provider {provider} is neither in the inventory nor has it a Deployment here, but it has reported on \
-                     {kind} {} as it is now: it runs outside this cluster, or was removed since",
-                    fields::name(object)
-                ),
-            )
+        Some(Installed { namespace, .. }) => {
+            let sentence = format!(
+                "provider {provider} is in the inventory, but namespace {namespace} has no Deployment of it"
+            );
+            Controller { namespace: Some(namespace.clone()), ..known(ControllerState::Missing, sentence) }
         }
-        None => Controller::of_provider(
-            ControllerState::NotInstalled,
-            Some(&provider),
-            format!("provider {provider} is neither in the inventory nor has it a Deployment anywhere"),
-        ),
+        None if is_seen() => {
+            let sentence = format!(
+                "provider {provider} is neither in the inventory nor has it a Deployment here, but it has reported on {kind} \
+                 {} as it is now: it runs outside this cluster, or was removed since",
+                fields::name(object)
+            );
+            known(ControllerState::Elsewhere, sentence)
+        }
+        None => {
+            let sentence =
+                format!("provider {provider} is neither in the inventory nor has it a Deployment anywhere");
+            known(ControllerState::NotInstalled, sentence)
+        }
     });
     found.version = installed.map(|it| it.version.clone());
     found
@@ -215,13 +209,10 @@ fn of_deployment(
         }
     };
     Controller {
-        state,
-        sentence,
-        provider: Some(provider.to_owned()),
-        version: None,
         namespace: Some(namespace.to_owned()),
         deployment: Some(name.to_owned()),
         leader: leader.map(|(leader, _)| leader),
+        ..Controller::of_provider(state, Some(provider), sentence)
     }
 }
 

@@ -62,7 +62,7 @@ impl<'a> Inspector<'a> {
             if is_deleting(object) {
                 self.add_finalizers(object);
             } else {
-                self.check_webhooks(object);
+                self.check_webhooks(object, None);
             }
         }
         self.check_own_finalizers(is_anything_left);
@@ -91,13 +91,12 @@ impl<'a> Inspector<'a> {
             annotations(machine).map(|(name, _)| name).filter(|it| is_hook(it)).cloned().collect();
         for hook in &hooks {
             let predicate = format!("is deleted only after its hook, the annotation {hook}, is removed.");
-            self.add(
-                self.finding(ExplainProblem::DeletionHeldByHook, machine, predicate)
-                    .since_deleted()
-                    .reported("Deleting")
-                    .describe()
-                    .go_on(commands::unannotate(self.snapshot, machine, hook)),
-            );
+            self.finding(ExplainProblem::DeletionHeldByHook, machine, predicate)
+                .since_deleted()
+                .reported("Deleting")
+                .describe()
+                .go_on(commands::unannotate(self.snapshot, machine, hook))
+                .add_to(self);
         }
         if !hooks.is_empty() {
             return;
@@ -150,7 +149,7 @@ impl<'a> Inspector<'a> {
             .controller()
             .look(look);
         let loose = loose.into_iter().take(NAMES);
-        self.add(loose.fold(draft, |draft, it| draft.go_on(commands::delete(self.snapshot, it))));
+        loose.fold(draft, |draft, it| draft.go_on(commands::delete(self.snapshot, it))).add_to(self);
     }
 
     /// Adds the finalizer that holds an object.
@@ -186,7 +185,7 @@ impl<'a> Inspector<'a> {
                 draft(&whose).describe().go_on(commands::unfinalize(self.snapshot, object, holder))
             }
         };
-        self.add(draft);
+        draft.add_to(self);
     }
 }
 

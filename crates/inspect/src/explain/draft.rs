@@ -123,14 +123,18 @@ impl Draft<'_, '_> {
         self.with(CommandPurpose::GoOn, command)
     }
 
+    /// Adds the finding.
+    pub(crate) fn add_to(self, inspector: &mut Inspector<'_>) {
+        inspector.add(self.finding);
+    }
+
+    /// Adds a finding that concerns many objects, for the first of them.
+    pub(crate) fn add_once_to(self, inspector: &mut Inspector<'_>) {
+        inspector.add_once(self.finding);
+    }
+
     fn with(mut self, purpose: CommandPurpose, command: String) -> Self {
         self.finding.commands.push(FindingCommand { purpose, command });
         self
-    }
-}
-
-impl From<Draft<'_, '_>> for Finding {
-    fn from(draft: Draft<'_, '_>) -> Self {
-        draft.finding
     }
 }

@@ -67,12 +67,11 @@ impl<'a> Inspector<'a> {
             found.path(PROVISIONED),
         );
         let patch = commands::patch(self.snapshot, object, &json!({ "status": status }));
-        self.add(
-            self.finding(ExplainProblem::ExternallyManaged, object, predicate)
-                .since_created()
-                .describe()
-                .go_on(format!("{patch} --subresource status")),
-        );
+        self.finding(ExplainProblem::ExternallyManaged, object, predicate)
+            .since_created()
+            .describe()
+            .go_on(format!("{patch} --subresource status"))
+            .add_to(self);
     }
 
     fn add_missing_endpoint(&mut self, infrastructure: &Value) {
@@ -99,14 +98,13 @@ impl<'a> Inspector<'a> {
             (infrastructure, sentence)
         };
         let endpoint = json!({"spec": {"controlPlaneEndpoint": {"host": "HOST", "port": 6443}}});
-        self.add(
-            self.sentence(ExplainProblem::EndpointMissing, object, sentence)
-                .since(created(cluster))
-                .controller()
-                .describe()
-                .logs()
-                .go_on(commands::patch(self.snapshot, cluster, &endpoint)),
-        );
+        self.sentence(ExplainProblem::EndpointMissing, object, sentence)
+            .since(created(cluster))
+            .controller()
+            .describe()
+            .logs()
+            .go_on(commands::patch(self.snapshot, cluster, &endpoint))
+            .add_to(self);
     }
 }
 

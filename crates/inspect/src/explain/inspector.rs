@@ -43,29 +43,19 @@ impl<'a> Inspector<'a> {
     pub(crate) fn new(snapshot: &'a ExplainSnapshot, program: &'a str, now: Timestamp) -> Self {
         let workload = &snapshot.workload;
         let (cluster, index) = (&workload.cluster, workload.index());
-        Self {
-            snapshot,
-            workload,
-            index,
-            cluster,
-            namespace: namespace(cluster),
-            program,
-            now,
-            findings: Vec::new(),
-        }
+        let namespace = namespace(cluster);
+        Self { snapshot, workload, index, cluster, namespace, program, now, findings: Vec::new() }
     }
 
     /// Adds a finding.
-    pub(crate) fn add(&mut self, finding: impl Into<Finding>) {
-        let finding = finding.into();
+    pub(crate) fn add(&mut self, finding: Finding) {
         if !self.findings.contains(&finding) {
             self.findings.push(finding);
         }
     }
 
     /// Adds a finding that concerns many objects, for the first of them.
-    pub(crate) fn add_once(&mut self, finding: impl Into<Finding>) {
-        let finding = finding.into();
+    pub(crate) fn add_once(&mut self, finding: Finding) {
         let is_told =
             self.findings.iter().any(|it| it.problem == finding.problem && it.object == finding.object);
         if !is_told {
@@ -137,7 +127,7 @@ impl<'a> Inspector<'a> {
         if let Some(note) = self.workload.unreadable(group(cluster), "Cluster", name(cluster)) {
             let predicate = format!("cannot be read: {}.", note.reason);
             if !self.check_controller(cluster) {
-                self.add(self.finding(ExplainProblem::Unreadable, cluster, predicate));
+                self.finding(ExplainProblem::Unreadable, cluster, predicate).add_to(self);
             }
             return;
         }
@@ -154,21 +144,19 @@ impl<'a> Inspector<'a> {
                 "No controller has reported on {} yet: it has neither phase nor conditions.",
                 self.title(cluster)
             );
-            self.add(
-                self.sentence(ExplainProblem::NotObserved, cluster, sentence)
-                    .since_created()
-                    .controller()
-                    .look(format!("kubectl get deployments -A -l {}={CORE_PROVIDER}", label::PROVIDER)),
-            );
+            self.sentence(ExplainProblem::NotObserved, cluster, sentence)
+                .since_created()
+                .controller()
+                .look(format!("kubectl get deployments -A -l {}={CORE_PROVIDER}", label::PROVIDER))
+                .add_to(self);
         }
     }
 
     pub(crate) fn add_paused(&mut self, object: &Value, effect: &str) {
-        self.add(
-            self.finding(ExplainProblem::Paused, object, format_args!("is paused by spec.paused: {effect}."))
-                .reported("Paused")
-                .patch(&json!({"spec": {"paused": false}})),
-        );
+        self.finding(ExplainProblem::Paused, object, format_args!("is paused by spec.paused: {effect}."))
+            .reported("Paused")
+            .patch(&json!({"spec": {"paused": false}}))
+            .add_to(self);
     }
 
     /// What nothing else explains: gates, and conditions with reasons of the Cluster's controller.
@@ -200,13 +188,12 @@ impl<'a> Inspector<'a> {
     }
 
     fn add_condition(&mut self, report: Option<&Report>, says: &str) {
-        self.add(
-            self.finding(ExplainProblem::Condition, self.cluster, format_args!("{says}."))
-                .since_created()
-                .condition(report)
-                .controller()
-                .describe(),
-        );
+        self.finding(ExplainProblem::Condition, self.cluster, format_args!("{says}."))
+            .since_created()
+            .condition(report)
+            .controller()
+            .describe()
+            .add_to(self);
     }
 
     pub(crate) fn finish(self) -> Explanation {

@@ -37,13 +37,12 @@ impl<'a> Inspector<'a> {
         if failure.is_some() || text(machine, "/status/phase") == Some("Failed") {
             let failure = failure.map(|it| format!(": {it}")).unwrap_or_default();
             let predicate = format!("has failed{failure}. It does not recover and must be replaced.");
-            self.add(
-                self.finding(ExplainProblem::MachineFailed, machine, predicate)
-                    .since_created()
-                    .condition(worst(machine).as_ref())
-                    .describe()
-                    .go_on(commands::delete(self.snapshot, machine)),
-            );
+            self.finding(ExplainProblem::MachineFailed, machine, predicate)
+                .since_created()
+                .condition(worst(machine).as_ref())
+                .describe()
+                .go_on(commands::delete(self.snapshot, machine))
+                .add_to(self);
             return;
         }
         if !self.check_template(machine, "/spec", "spec") {
@@ -108,16 +107,15 @@ impl<'a> Inspector<'a> {
         let predicate = format!(
             "waits for its bootstrap data, but Secret {namespace}/{secret} ({path}.bootstrap.dataSecretName) does not exist."
         );
-        self.add(
-            self.finding(ExplainProblem::BootstrapDataMissing, owner, predicate)
-                .about(ObjectRef::new("v1", "Secret", Some(namespace), secret))
-                .since_created()
-                .reported("BootstrapConfigReady")
-                .look(format!("kubectl get secrets -n {namespace}"))
-                .go_on(format!(
-                    "kubectl create secret generic {secret} -n {namespace} --from-file value=bootstrap-data"
-                )),
-        );
+        self.finding(ExplainProblem::BootstrapDataMissing, owner, predicate)
+            .about(ObjectRef::new("v1", "Secret", Some(namespace), secret))
+            .since_created()
+            .reported("BootstrapConfigReady")
+            .look(format!("kubectl get secrets -n {namespace}"))
+            .go_on(format!(
+                "kubectl create secret generic {secret} -n {namespace} --from-file value=bootstrap-data"
+            ))
+            .add_to(self);
         false
     }
 
@@ -139,7 +137,7 @@ impl<'a> Inspector<'a> {
             self.finding(ExplainProblem::MachineWithoutNode, machine, predicate)
                 .look(self.in_workload_cluster("get nodes -o wide"))
         };
-        self.add(draft.since_created().condition(report.as_ref()).describe().controller());
+        draft.since_created().condition(report.as_ref()).describe().controller().add_to(self);
     }
 }
 

@@ -12,12 +12,12 @@ use futures::{
     future::{try_join, try_join_all},
     stream,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{ExplainSnapshot, topology, webhooks, workers::MACHINE_OWNERS};
 use crate::{
     clusters::ClusterError,
-    fields::text,
+    fields::{stand_in, text},
     snapshot::{CrdDetail, Reader, Wanted, WorkloadSnapshot, selector},
 };
 
@@ -133,12 +133,7 @@ async fn class(reader: &Reader<'_>, cluster: &Value) -> Result<Option<Value>, Se
         return Ok(None);
     };
     let found = reader.metadata(kind, &namespace, &name).await?;
-    Ok(found.map(|_| {
-        json!({
-            "apiVersion": kind.resource.api_version, "kind": "ClusterClass",
-            "metadata": {"namespace": namespace, "name": name},
-        })
-    }))
+    Ok(found.map(|_| stand_in(&kind.object(Some(&namespace), &name))))
 }
 
 /// Only names are read: an explanation needs no secret.

@@ -58,15 +58,15 @@ impl<'a> Inspector<'a> {
     pub(crate) fn follow(&mut self, owner: &Value, field: &str, reference: &Reference) -> Option<Found<'a>> {
         let Reference { group, kind, name, .. } = reference;
         if let Some(note) = self.workload.unreadable(group, kind, name) {
-            let stand_in = self.stand_in(owner, reference);
+            let stand_in = fields::stand_in(&self.target(owner, reference));
             // A conversion webhook that does not answer is a finding of its own.
-            if !self.check_webhooks(&stand_in) {
+            if !self.check_webhooks(&stand_in, None) {
                 let sentence = format!(
                     "{kind} {name}, which {field} of {} names, cannot be read: {}.",
                     self.title(owner),
                     note.reason
                 );
-                self.add(self.sentence(ExplainProblem::Unreadable, &stand_in, sentence).describe());
+                self.sentence(ExplainProblem::Unreadable, &stand_in, sentence).describe().add_to(self);
             }
             return None;
         }
@@ -80,7 +80,7 @@ impl<'a> Inspector<'a> {
                 Ok(picked) if crd.is_namespaced => Some(picked.contract),
                 picked => {
                     let broken = picked.err().filter(|_| crd.is_namespaced);
-                    self.add_once(self.unusable(owner, field, reference, crd, broken.as_ref()));
+                    self.unusable(owner, field, reference, crd, broken.as_ref()).add_once_to(self);
                     return None;
                 }
             },
@@ -108,13 +108,12 @@ impl<'a> Inspector<'a> {
             CONTROL_PLANE_GROUP => "control-plane",
             _ => "infrastructure",
         };
-        self.add(
-            self.finding(ExplainProblem::KindNotInstalled, owner, predicate)
-                .about(self.target(owner, reference))
-                .since_created()
-                .look(format!("kubectl get crds | grep {group}"))
-                .go_on(format!("{} init --{flag} PROVIDER", self.program)),
-        );
+        self.finding(ExplainProblem::KindNotInstalled, owner, predicate)
+            .about(self.target(owner, reference))
+            .since_created()
+            .look(format!("kubectl get crds | grep {group}"))
+            .go_on(format!("{} init --{flag} PROVIDER", self.program))
+            .add_to(self);
     }
 
     /// What is wrong with a CRD that core does not speak with: its contract labels, or else its scope.
@@ -182,13 +181,12 @@ impl<'a> Inspector<'a> {
     fn add_missing_object(&mut self, owner: &Value, field: &str, reference: &Reference) {
         let Reference { group, kind, name, .. } = reference;
         let predicate = format!("refers by {field} to {kind} {name}, which does not exist.");
-        self.add(
-            self.finding(ExplainProblem::ObjectMissing, owner, predicate)
-                .about(self.target(owner, reference))
-                .since_created()
-                .look(commands::list(self.snapshot, group, kind, self.namespace))
-                .go_on(format!("kubectl create -n {} -f {}.yaml", self.namespace, kind.to_lowercase())),
-        );
+        self.finding(ExplainProblem::ObjectMissing, owner, predicate)
+            .about(self.target(owner, reference))
+            .since_created()
+            .look(commands::list(self.snapshot, group, kind, self.namespace))
+            .go_on(format!("kubectl create -n {} -f {}.yaml", self.namespace, kind.to_lowercase()))
+            .add_to(self);
     }
 
     /// Adds what keeps a provider from reconciling an object, however far it is. Returns whether there is something.
@@ -198,9 +196,10 @@ impl<'a> Inspector<'a> {
             let held = fields::finalizers(object).join(", ");
             let predicate =
                 format!("is being deleted, though what stands on it is not; its finalizers are {held}.");
-            self.add(
-                self.finding(ExplainProblem::ObjectDeleting, object, predicate).since_deleted().describe(),
-            );
+            self.finding(ExplainProblem::ObjectDeleting, object, predicate)
+                .since_deleted()
+                .describe()
+                .add_to(self);
             return true;
         }
         if is_paused_by_annotation(object) {
@@ -215,13 +214,12 @@ impl<'a> Inspector<'a> {
                 self.title(object)
             );
             let delete = commands::delete(self.snapshot, object);
-            self.add(
-                self.sentence(ExplainProblem::TerminalFailure, object, sentence)
-                    .reported("Ready")
-                    .controller()
-                    .describe()
-                    .go_on(format!("{delete} # then create the {} again", kind(object))),
-            );
+            self.sentence(ExplainProblem::TerminalFailure, object, sentence)
+                .reported("Ready")
+                .controller()
+                .describe()
+                .go_on(format!("{delete} # then create the {} again", kind(object)))
+                .add_to(self);
             return true;
         }
         false
@@ -230,20 +228,19 @@ impl<'a> Inspector<'a> {
     pub(crate) fn add_paused_by_annotation(&mut self, object: &Value) {
         let predicate =
             format!("is paused by its annotation {}: no controller touches it.", annotation::PAUSED);
-        self.add(
-            self.finding(ExplainProblem::PausedByAnnotation, object, predicate)
-                .reported("Paused")
-                .go_on(commands::unannotate(self.snapshot, object, annotation::PAUSED)),
-        );
+        self.finding(ExplainProblem::PausedByAnnotation, object, predicate)
+            .reported("Paused")
+            .go_on(commands::unannotate(self.snapshot, object, annotation::PAUSED))
+            .add_to(self);
     }
 
     /// Adds an object that is not done: behind what keeps its controller from acting, but before the doubt whether there
     /// is a controller, because one that reports runs.
     pub(crate) fn add_unfinished(&mut self, object: &Value, draft: Draft<'_, '_>) {
         self.check_controller(object);
-        self.add(draft.controller().describe().logs());
+        draft.controller().describe().logs().add_to(self);
         if let Some(doubt) = self.doubt(object, &self.controller_of(object)) {
-            self.add_once(doubt);
+            doubt.add_once_to(self);
         }
     }
 
@@ -252,33 +249,22 @@ impl<'a> Inspector<'a> {
         let controller = self.controller_of(object);
         let doubt = self.doubt(object, &controller);
         let Some(doubt) = doubt.filter(|_| controller.state != ControllerState::Elsewhere) else {
-            return self.check_webhooks(object);
+            return self.check_webhooks(object, None);
         };
-        self.add_once(doubt.since_created());
+        doubt.since_created().add_once_to(self);
         // A controller that is down does not answer its webhooks either, which is no finding of its own.
-        self.check_webhooks_except(object, controller.namespace.as_deref());
+        self.check_webhooks(object, controller.namespace.as_deref());
         true
     }
 
-    pub(crate) fn check_webhooks(&mut self, object: &Value) -> bool {
-        self.check_webhooks_except(object, None)
-    }
-
-    /// The same but for webhooks that are answered from a namespace.
-    fn check_webhooks_except(&mut self, object: &Value, namespace: Option<&str>) -> bool {
-        let unanswered = self.unanswered(object, namespace);
+    /// Adds webhooks that do not answer, but for those of one namespace. Returns whether there are any.
+    pub(crate) fn check_webhooks(&mut self, object: &Value, but: Option<&str>) -> bool {
+        let unanswered = self.unanswered(object, but);
         let is_any = !unanswered.is_empty();
-        unanswered.into_iter().for_each(|it| self.add_once(it));
+        for draft in unanswered {
+            draft.add_once_to(self);
+        }
         is_any
-    }
-
-    /// As much of an object as its reference says.
-    fn stand_in(&self, owner: &Value, reference: &Reference) -> Value {
-        let target = self.target(owner, reference);
-        json!({
-            "apiVersion": target.api_version, "kind": target.kind,
-            "metadata": {"namespace": target.namespace, "name": target.name},
-        })
     }
 
     /// What a reference names.

@@ -36,15 +36,14 @@ impl Inspector<'_> {
         if !is_there && is_readable {
             let object = ObjectRef::new(api_version(cluster), "ClusterClass", Some(&namespace), &class);
             let predicate = format!("names ClusterClass {namespace}/{class}, which does not exist.");
-            self.add(
-                self.finding(ExplainProblem::ClusterClassMissing, cluster, predicate)
-                    .about(object)
-                    .since_created()
-                    .condition(report.as_ref())
-                    .controller()
-                    .look(commands::list(self.snapshot, CORE_GROUP, "ClusterClass", &namespace))
-                    .go_on(format!("kubectl create -n {namespace} -f clusterclass.yaml")),
-            );
+            self.finding(ExplainProblem::ClusterClassMissing, cluster, predicate)
+                .about(object)
+                .since_created()
+                .condition(report.as_ref())
+                .controller()
+                .look(commands::list(self.snapshot, CORE_GROUP, "ClusterClass", &namespace))
+                .go_on(format!("kubectl create -n {namespace} -f clusterclass.yaml"))
+                .add_to(self);
             return;
         }
         // A topology on its way to its next state is no failure.
@@ -62,14 +61,13 @@ impl Inspector<'_> {
                 "The objects of {} have not been created from its ClusterClass: {says}.",
                 self.title(cluster)
             );
-            self.add(
-                self.sentence(ExplainProblem::TopologyNotReconciled, cluster, sentence)
-                    .since_created()
-                    .condition(report.as_ref())
-                    .controller()
-                    .describe()
-                    .logs(),
-            );
+            self.sentence(ExplainProblem::TopologyNotReconciled, cluster, sentence)
+                .since_created()
+                .condition(report.as_ref())
+                .controller()
+                .describe()
+                .logs()
+                .add_to(self);
         }
     }
 }

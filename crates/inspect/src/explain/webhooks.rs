@@ -12,7 +12,7 @@ use crate::snapshot::Crd;
 use capstan_management::ObjectRef;
 
 /// The Services that must answer before objects of these kinds can be written or read.
-pub(crate) fn services(webhooks: &[Value], crds: &[&Crd]) -> BTreeSet<(String, String)> {
+pub(crate) fn services(webhooks: &[Value], crds: &[&Crd]) -> BTreeSet<Service> {
     let of_kind = |crd: &&Crd| {
         let asked = webhooks.iter().flat_map(hooks).filter(|hook| governs(hook, crd)).filter_map(called);
         asked.chain(crd.converter.clone()).collect::<Vec<_>>()
@@ -24,7 +24,7 @@ fn hooks(configuration: &Value) -> impl Iterator<Item = &Value> {
     configuration["webhooks"].as_array().into_iter().flatten()
 }
 
-fn called(hook: &Value) -> Option<(String, String)> {
+fn called(hook: &Value) -> Option<Service> {
     service(hook, "/clientConfig/service")
 }
 
@@ -61,64 +61,56 @@ impl<'a> Inspector<'a> {
         let Some(crd) = snapshot.workload.crd(fields::group(object), kind(object)) else {
             return Vec::new();
         };
-        let unready_service = |service: &(String, String)| {
-            unready_service(snapshot, service).filter(|it| but != Some(it.namespace.as_str()))
-        };
+        let unready = |service: &Service| unready(snapshot, service).filter(|it| but != Some(&it.0.0));
         let down = snapshot.webhooks.iter().filter_map(|configuration| {
-            let (hook, service) = hooks(configuration)
+            let (hook, (service, reason)) = hooks(configuration)
                 .filter(|hook| governs(hook, crd) && selects(snapshot, hook, object))
-                .find_map(|hook| Some((hook, unready_service(&called(hook)?)?)))?;
+                .find_map(|hook| Some((hook, unready(&called(hook)?)?)))?;
             let sentence = format!(
                 "The API server refuses changes to {} objects: it must call webhook {} of {} {} first, whose Service {}/{} {}.",
                 kind(object),
                 text(hook, "/name").unwrap_or_default(),
                 kind(configuration),
                 fields::name(configuration),
-                service.namespace,
-                service.name,
-                service.reason,
+                service.0,
+                service.1,
+                reason,
             );
             let draft = self.sentence(ExplainProblem::WebhookUnreachable, object, sentence);
-            Some(service.with_commands(draft.about(ObjectRef::of(configuration))))
+            Some(with_commands(draft.about(ObjectRef::of(configuration)), &service))
         });
-        let unconvertible = crd.converter.as_ref().and_then(unready_service).map(|service| {
+        let unconvertible = crd.converter.as_ref().and_then(unready).map(|(service, reason)| {
             let sentence = format!(
                 "{} objects cannot be converted between versions: the webhook of CRD {} is Service {}/{}, which {}.",
                 kind(object),
                 crd.name,
-                service.namespace,
-                service.name,
-                service.reason,
+                service.0,
+                service.1,
+                reason,
             );
             let draft = self.sentence(ExplainProblem::ConversionWebhookUnreachable, object, sentence);
-            service.with_commands(draft.about(crd.reference()))
+            with_commands(draft.about(crd.reference()), &service)
         });
         down.chain(unconvertible).collect()
     }
 }
 
-/// A Service that does not answer.
-struct UnreadyService {
-    namespace: String,
-    name: String,
-    reason: &'static str,
-}
+/// Namespace and name of a Service.
+type Service = (String, String);
 
-fn unready_service(snapshot: &ExplainSnapshot, service: &(String, String)) -> Option<UnreadyService> {
+/// A Service that does not answer, and why.
+fn unready(snapshot: &ExplainSnapshot, service: &Service) -> Option<(Service, &'static str)> {
     let reason = match snapshot.services.get(service)? {
         None => "does not exist",
         Some(0) => "has no endpoint that is ready",
         Some(_) => return None,
     };
-    Some(UnreadyService { namespace: service.0.clone(), name: service.1.clone(), reason })
+    Some((service.clone(), reason))
 }
 
-impl UnreadyService {
-    fn with_commands<'a, 'o>(&self, draft: Draft<'a, 'o>) -> Draft<'a, 'o> {
-        let Self { namespace, name, .. } = self;
-        draft
-            .look(format!("kubectl get endpointslices -n {namespace} -l kubernetes.io/service-name={name}"))
-            .look(format!("kubectl get deployments,pods -n {namespace}"))
-            .controller()
-    }
+fn with_commands<'a, 'o>(draft: Draft<'a, 'o>, (namespace, name): &Service) -> Draft<'a, 'o> {
+    draft
+        .look(format!("kubectl get endpointslices -n {namespace} -l kubernetes.io/service-name={name}"))
+        .look(format!("kubectl get deployments,pods -n {namespace}"))
+        .controller()
 }

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use super::{
     commands,
-    finding::{ExplainProblem, Finding},
+    draft::Draft,
+    finding::ExplainProblem,
     infrastructure::worst,
     inspector::{Inspector, says},
 };
@@ -17,7 +18,7 @@ use crate::snapshot::Reference;
 /// The kinds that create Machines; those that own others come first.
 pub(crate) const MACHINE_OWNERS: [&str; 3] = ["MachineDeployment", "MachineSet", "MachinePool"];
 
-impl Inspector<'_> {
+impl<'a> Inspector<'a> {
     pub(crate) fn check_workers(&mut self) {
         let owners: Vec<_> = MACHINE_OWNERS
             .into_iter()
@@ -45,13 +46,13 @@ impl Inspector<'_> {
         if is_paused_by_annotation(owner) {
             self.add_paused_by_annotation(owner);
         }
-        if let Some(finding) = self.skew(owner) {
-            self.add(finding);
+        if let Some(draft) = self.skew(owner) {
+            draft.add_to(self);
         }
     }
 
     /// A kubelet must not be newer than the API server that it talks to.
-    fn skew(&self, owner: &Value) -> Option<Finding> {
+    fn skew<'o>(&self, owner: &'o Value) -> Option<Draft<'a, 'o>> {
         let reference = Reference::at(self.cluster, "/spec/controlPlaneRef")?;
         let control_plane = self.index.object(&reference)?;
         let running =
@@ -69,7 +70,6 @@ impl Inspector<'_> {
                 .controller()
                 .look(commands::describe(self.snapshot, control_plane))
                 .patch(&json!({"spec": {"template": {"spec": {"version": running}}}}))
-                .into()
         })
     }
 
@@ -78,14 +78,13 @@ impl Inspector<'_> {
         let desired = number(owner, "/spec/replicas").unwrap_or(1);
         let ready = number(owner, "/status/readyReplicas").unwrap_or(0);
         let predicate = format!("has {ready} of {desired} Machines ready{}.", says(report.as_ref()));
-        self.add(
-            self.finding(ExplainProblem::WorkersNotAvailable, owner, predicate)
-                .since_created()
-                .condition(report.as_ref())
-                .controller()
-                .describe()
-                .logs(),
-        );
+        self.finding(ExplainProblem::WorkersNotAvailable, owner, predicate)
+            .since_created()
+            .condition(report.as_ref())
+            .controller()
+            .describe()
+            .logs()
+            .add_to(self);
     }
 }
 

@@ -12,12 +12,12 @@ use capstan_api::{
 use capstan_management::{Kind, Kinds, ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError, crd};
 use futures::{StreamExt, TryStreamExt, future::try_join_all, stream};
 use kube::api::{DynamicObject, PartialObjectMeta};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Crd, Reference, Unreadable, Watched, WorkloadSnapshot};
 use crate::{
     clusters::{self, ClusterError, whole},
-    fields::{kind as kind_of, name as name_of},
+    fields::{kind as kind_of, name as name_of, stand_in},
 };
 
 /// The versions of core's kinds that are understood, the preferred one first.
@@ -187,11 +187,7 @@ impl<'a> Reader<'a> {
         let (Some(error), Some(kind)) = (unconvertible, self.core_kind("Cluster")) else {
             return Err(ClusterError::NotInstalled { url: self.cluster.url().to_owned() });
         };
-        let stand_in = json!({
-            "apiVersion": kind.resource.api_version, "kind": "Cluster",
-            "metadata": {"namespace": namespace, "name": name},
-        });
-        Ok((stand_in, Some(error)))
+        Ok((stand_in(&kind.object(Some(namespace), name)), Some(error)))
     }
 
     /// Follows references until there are no more: a control plane names its template only when it has been read.
