@@ -44,7 +44,8 @@ fn folder() -> PathBuf {
 
 /// Compares with a golden file, or writes it. Blanks at the ends of lines would not survive an editor.
 fn check(name: &str, text: &str) -> Result<(), String> {
-    let text: String = text.lines().map(|line| format!("{}\n", line.trim_end())).collect();
+    let text: Vec<String> = text.lines().map(|line| format!("{}\n", line.trim_end())).collect();
+    let text = text.concat();
     let file = folder().join(name);
     if env::var_os("CAPSTAN_BLESS").is_some() {
         fs::write(&file, text).unwrap();
