@@ -1,13 +1,17 @@
 //! The fields of core's kinds, which are in different places in v1beta1 and v1beta2.
 
+use std::collections::BTreeMap;
+
 use capstan_api::{
     conditions::{self, Report, legacy},
     contract::is_externally_managed,
-    names::annotation,
+    names::{annotation, label},
 };
+use capstan_management::ObjectRef;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 /// A text that is there and not empty.
 pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> Option<&'a str> {
@@ -24,6 +28,11 @@ pub(crate) fn is_true(object: &Value, pointers: &[&str]) -> bool {
     pointers.iter().any(|it| object.pointer(it) == Some(&Value::Bool(true)))
 }
 
+/// Whether the infrastructure of a Cluster or a Machine is provisioned.
+pub(crate) fn is_provisioned(object: &Value) -> bool {
+    is_true(object, &["/status/initialization/infrastructureProvisioned", "/status/infrastructureReady"])
+}
+
 /// A time.
 pub(crate) fn time(object: &Value, pointer: &str) -> Option<Timestamp> {
     text(object, pointer)?.parse().ok()
@@ -35,6 +44,22 @@ pub(crate) fn service(object: &Value, pointer: &str) -> Option<(String, String)>
     Some((service["namespace"].as_str()?.to_owned(), service["name"].as_str()?.to_owned()))
 }
 
+/// As much of an object as its reference says.
+pub(crate) fn stand_in(it: &ObjectRef) -> Value {
+    json!({
+        "apiVersion": it.api_version, "kind": it.kind,
+        "metadata": {"namespace": it.namespace, "name": it.name},
+    })
+}
+
+pub(crate) fn api_version(object: &Value) -> &str {
+    text(object, "/apiVersion").unwrap_or_default()
+}
+
+pub(crate) fn namespace(object: &Value) -> &str {
+    text(object, "/metadata/namespace").unwrap_or_default()
+}
+
 pub(crate) fn name(object: &Value) -> &str {
     text(object, "/metadata/name").unwrap_or_default()
 }
@@ -44,7 +69,7 @@ pub(crate) fn kind(object: &Value) -> &str {
 }
 
 pub(crate) fn group(object: &Value) -> &str {
-    text(object, "/apiVersion").and_then(|it| it.split_once('/')).map_or("", |(group, _)| group)
+    api_version(object).split_once('/').map_or("", |(group, _)| group)
 }
 
 pub(crate) fn created(object: &Value) -> Option<Timestamp> {
@@ -57,6 +82,12 @@ pub(crate) fn deleted(object: &Value) -> Option<Timestamp> {
 
 pub(crate) fn is_deleting(object: &Value) -> bool {
     text(object, "/metadata/deletionTimestamp").is_some()
+}
+
+/// Labels are always a map of texts.
+pub(crate) fn labels(object: &Value) -> BTreeMap<String, String> {
+    let labels = object.pointer("/metadata/labels").cloned().unwrap_or_default();
+    serde_json::from_value(labels).unwrap_or_default()
 }
 
 pub(crate) fn label<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
@@ -81,21 +112,30 @@ pub(crate) fn is_owned(object: &Value) -> bool {
     object.pointer("/metadata/ownerReferences").and_then(Value::as_array).is_some_and(|it| !it.is_empty())
 }
 
+/// Whether a Machine belongs to the control plane.
+pub(crate) fn is_control_plane(machine: &Value) -> bool {
+    label(machine, label::CONTROL_PLANE).is_some()
+}
+
+/// Whether a condition is bad news if it holds.
+pub(crate) fn is_negative(type_: &str) -> bool {
+    ["Paused", "Deleting", "RollingOut", "ScalingUp", "ScalingDown", "Updating", "Remediating"]
+        .contains(&type_)
+}
+
 /// The conditions of an object in either style; a list that breaks the rules is read as far as it can be.
 pub(crate) fn reports(object: &Value) -> Vec<Report> {
-    conditions::read(object).unwrap_or_else(|_| {
-        let of_old = |it: legacy::Report| {
-            let mut report = Report::new(it.type_, it.status, it.reason).with_message(it.message);
-            report.since = it.since;
-            report
-        };
-        legacy::read(object).into_iter().map(of_old).collect()
-    })
+    conditions::read(object).unwrap_or_else(|_| legacy::read(object).into_iter().map(Report::from).collect())
 }
 
 /// The condition of a type.
 pub(crate) fn report(object: &Value, type_: &str) -> Option<Report> {
     reports(object).into_iter().find(|it| it.type_ == type_)
+}
+
+/// The condition that sums up a Cluster; older cores know only whether it is ready.
+pub(crate) fn summary(cluster: &Value) -> Option<Report> {
+    report(cluster, "Available").or_else(|| report(cluster, "Ready"))
 }
 
 /// A failure that its reporter calls final, wherever the object's version keeps it.
@@ -112,13 +152,7 @@ pub(crate) fn terminal_failure(object: &Value) -> Option<String> {
 }
 
 pub(crate) fn has_external_manager(object: &Value) -> bool {
-    let part = |field: &str| object.pointer(&format!("/metadata/{field}")).cloned().unwrap_or_default();
-    let metadata = ObjectMeta {
-        labels: serde_json::from_value(part("labels")).ok(),
-        annotations: serde_json::from_value(part("annotations")).ok(),
-        ..ObjectMeta::default()
-    };
-    is_externally_managed(&metadata)
+    ObjectMeta::deserialize(&object["metadata"]).is_ok_and(|it| is_externally_managed(&it))
 }
 
 /// Whether a control plane endpoint has both halves.

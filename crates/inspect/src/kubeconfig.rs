@@ -5,7 +5,10 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use serde_json::Value;
 
-use crate::clusters::{self, ClusterError};
+use crate::{
+    clusters::{self, ClusterError},
+    fields::{is_deleting, is_provisioned, is_true, text},
+};
 use capstan_management::{ManagementCluster, ServerError};
 
 /// There is no kubeconfig to give.
@@ -96,20 +99,17 @@ fn value(namespace: &str, name: String, found: Secret) -> Result<String, Kubecon
 
 /// How far a Cluster is, of either version.
 fn state(cluster: &Value) -> String {
-    if cluster.pointer("/metadata/deletionTimestamp").is_some() {
+    if is_deleting(cluster) {
         return "it is being deleted".to_owned();
     }
-    let is_done =
-        |pointers: [&str; 2]| pointers.iter().any(|it| cluster.pointer(it) == Some(&Value::Bool(true)));
-    let infrastructure = ["/status/initialization/infrastructureProvisioned", "/status/infrastructureReady"];
     let control_plane = ["/status/initialization/controlPlaneInitialized", "/status/controlPlaneReady"];
-    let phase = match cluster.pointer("/status/phase").and_then(Value::as_str) {
+    let phase = match text(cluster, "/status/phase") {
         Some(phase) => format!("its phase is {phase}"),
         None => "no controller has looked at it".to_owned(),
     };
-    let waits = if !is_done(infrastructure) {
+    let waits = if !is_provisioned(cluster) {
         "its infrastructure is not provisioned"
-    } else if !is_done(control_plane) {
+    } else if !is_true(cluster, &control_plane) {
         "its control plane is not initialized"
     } else {
         "its control plane is initialized, so its provider should have created the Secret"

@@ -1,12 +1,13 @@
 //! Rollouts of machines: started again, paused, resumed.
 
-use std::{fmt, str::FromStr};
+use std::fmt;
 
 use capstan_api::names::{CONTROL_PLANE_GROUP, CORE_GROUP, FIELD_MANAGER, annotation};
 use jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
+use crate::fields;
 use capstan_management::{Kind, ManagementCluster, ServerError};
 
 /// What is done to a rollout.
@@ -50,7 +51,8 @@ pub enum RolloutTarget {
 }
 
 impl RolloutTarget {
-    const ALL: [Self; 2] = [Self::MachineDeployment, Self::KubeadmControlPlane];
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::MachineDeployment, Self::KubeadmControlPlane];
 
     /// The kind.
     pub const fn kind(self) -> &'static str {
@@ -69,10 +71,8 @@ impl RolloutTarget {
 
     fn is_paused(self, object: &Value) -> bool {
         match self {
-            Self::MachineDeployment => object.pointer("/spec/paused") == Some(&Value::Bool(true)),
-            Self::KubeadmControlPlane => {
-                object.pointer("/metadata/annotations").is_some_and(|it| it.get(annotation::PAUSED).is_some())
-            }
+            Self::MachineDeployment => fields::is_true(object, &["/spec/paused"]),
+            Self::KubeadmControlPlane => fields::is_paused_by_annotation(object),
         }
     }
 
@@ -87,7 +87,7 @@ impl RolloutTarget {
     }
 }
 
-/// What to roll out, as it is written on the command line: `machinedeployment/my-workers`.
+/// An object whose machines are rolled out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RolloutResource {
     /// The kind.
@@ -102,31 +102,7 @@ impl fmt::Display for RolloutResource {
     }
 }
 
-/// A text names nothing that can be rolled out.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is not KIND/NAME with kind machinedeployment or kubeadmcontrolplane")]
-pub struct InvalidRolloutResource {
-    /// The text.
-    pub text: String,
-}
-
-impl FromStr for RolloutResource {
-    type Err = InvalidRolloutResource;
-
-    fn from_str(text: &str) -> Result<Self, InvalidRolloutResource> {
-        let invalid = || InvalidRolloutResource { text: text.to_owned() };
-        let (kind, name) = text.split_once('/').ok_or_else(invalid)?;
-        let target = RolloutTarget::ALL.into_iter().find(|it| it.kind().eq_ignore_ascii_case(kind));
-        match target {
-            Some(target) if !name.is_empty() && !name.contains('/') => {
-                Ok(Self { target, name: name.to_owned() })
-            }
-            _ => Err(invalid()),
-        }
-    }
-}
-
-/// Why nothing is done.
+/// Why a rollout is left as it is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RolloutRefusal {
     /// It is paused, so that a restart would do nothing.
@@ -146,17 +122,17 @@ pub enum RolloutRefusal {
         /// The time.
         after: Timestamp,
     },
-    /// A rollout is planned for a time that cannot be read.
+    /// The planned time cannot be read.
     #[error("{field} is {found}, which is not a time")]
     OddTime {
-        /// Where it is planned.
+        /// The field.
         field: &'static str,
-        /// What is there.
+        /// Its value.
         found: String,
     },
 }
 
-/// The merge patch that does it.
+/// The merge patch for an action.
 pub fn plan(
     action: RolloutAction,
     target: RolloutTarget,
@@ -203,12 +179,12 @@ pub enum RolloutError {
     /// The server refused, or could not be reached.
     #[error(transparent)]
     Server(#[from] ServerError),
-    /// The kind is not there.
+    /// The kind is not installed.
     #[error("cannot {} {resource}: {url} knows no kind {} of {}", action.verb(), resource.target.kind(), resource.target.group())]
     NotInstalled {
-        /// What was to be done.
+        /// The action.
         action: RolloutAction,
-        /// To what.
+        /// The object.
         resource: RolloutResource,
         /// The API server.
         url: String,
@@ -216,30 +192,30 @@ pub enum RolloutError {
     /// Nothing has that name.
     #[error("cannot {} {resource}: there is no {} {namespace}/{}", action.verb(), resource.target.kind(), resource.name)]
     NotFound {
-        /// What was to be done.
+        /// The action.
         action: RolloutAction,
-        /// To what.
+        /// The object.
         resource: RolloutResource,
-        /// The namespace that was looked at.
+        /// The namespace.
         namespace: String,
-        /// The names that are there.
+        /// Names of the same kind in the namespace.
         here: Vec<String>,
     },
-    /// It would be wrong, or do nothing.
+    /// The action would be wrong, or change nothing.
     #[error("cannot {} {resource}: {refusal}", action.verb())]
     Refused {
-        /// What was to be done.
+        /// The action.
         action: RolloutAction,
-        /// To what.
+        /// The object.
         resource: RolloutResource,
-        /// Where it is.
+        /// The namespace.
         namespace: String,
-        /// Why not.
+        /// The reason.
         refusal: RolloutRefusal,
     },
 }
 
-/// Does it to one resource.
+/// Restarts, pauses or resumes one rollout.
 pub async fn perform(
     cluster: &ManagementCluster,
     namespace: &str,
@@ -305,25 +281,6 @@ mod tests {
     fn control_plane(annotations: Value) -> Value {
         let version = format!("{CONTROL_PLANE_GROUP}/v1beta2");
         json!({"apiVersion": version, "kind": "KubeadmControlPlane", "metadata": {"annotations": annotations}})
-    }
-
-    #[test]
-    fn resources_are_kinds_and_names() {
-        use RolloutTarget::{KubeadmControlPlane, MachineDeployment};
-        for (text, expected) in [
-            ("machinedeployment/a", Some((MachineDeployment, "a"))),
-            ("MachineDeployment/Some.Name", Some((MachineDeployment, "Some.Name"))),
-            ("kubeadmcontrolplane/b", Some((KubeadmControlPlane, "b"))),
-            ("machinedeployment/", None),
-            ("machinedeployment", None),
-            ("machinedeployment/a/b", None),
-            ("machineset/a", None),
-            ("/a", None),
-        ] {
-            let parsed: Option<RolloutResource> = text.parse().ok();
-            let expected = expected.map(|(target, name)| RolloutResource { target, name: name.to_owned() });
-            assert_eq!(parsed, expected, "{text}");
-        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use kube::{
 };
 use serde_json::Value;
 
-use crate::crd::Crd;
+use crate::{ObjectRef, crd::Crd};
 
 /// One kind in one version.
 #[derive(Clone, Debug)]
@@ -36,6 +36,11 @@ impl Kind {
     /// The kind Deployment.
     pub fn deployment() -> Self {
         Self::namespaced("apps", "v1", "Deployment")
+    }
+
+    /// The reference to an object of this kind; to all of them if the name is empty.
+    pub fn object(&self, namespace: Option<&str>, name: &str) -> ObjectRef {
+        ObjectRef::new(&self.resource.api_version, &self.resource.kind, namespace, name)
     }
 
     fn well_known(group: &str, version: &str, kind: &str, is_namespaced: bool) -> Self {

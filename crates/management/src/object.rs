@@ -24,6 +24,16 @@ pub struct ObjectRef {
 pub type Identity = (String, String, Option<String>, String);
 
 impl ObjectRef {
+    /// The reference to an object of a well-known kind.
+    pub fn new(api_version: &str, kind: &str, namespace: Option<&str>, name: &str) -> Self {
+        Self {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            namespace: namespace.map(str::to_owned),
+            name: name.to_owned(),
+        }
+    }
+
     /// The reference to an object of a manifest; missing fields are empty.
     pub fn of(object: &Value) -> Self {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).map(str::to_owned);

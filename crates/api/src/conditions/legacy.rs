@@ -93,6 +93,13 @@ impl Report {
     }
 }
 
+impl From<Report> for super::Report {
+    fn from(legacy: Report) -> Self {
+        let Report { type_, status, reason, message, since, .. } = legacy;
+        Self { type_, status, reason, message, since }
+    }
+}
+
 /// Puts a report in the list and says whether that changed anything.
 ///
 /// Unlike with today's conditions, every change of status, severity, reason or message is a transition,
@@ -152,7 +159,8 @@ pub fn read(object: &Value) -> Vec<Report> {
         .unwrap_or_default()
 }
 
-fn read_entry(entry: &Value) -> Option<Report> {
+/// One legacy condition; none where it cannot be read.
+pub fn read_entry(entry: &Value) -> Option<Report> {
     let entry = entry.as_object()?;
     let text = |field: &str| match entry.get(field) {
         None | Some(Value::Null) => Some(""),

@@ -15,6 +15,6 @@ pub use fields::{
 pub use kinds::{GroupKind, crd_name};
 pub use ownership::{has_owner, is_externally_managed, is_paused, owned_by_cluster};
 pub use version::{
-    ContractVersion, NoCompatibleContract, PickedVersion, compare_versions, labelled_versions,
-    pick_served_version, pick_version,
+    ContractVersion, NoCompatibleContract, PickedVersion, compare_versions, labelled_versions, list_labels,
+    list_served, pick_served_version, pick_version,
 };

@@ -63,15 +63,17 @@ pub enum NoCompatibleContract {
     },
     /// The CRD's labels name versions, and none of them is served.
     #[error(
-        "CustomResourceDefinition {crd} serves none of the versions that its contract labels name ({named}); it serves {served}: its provider must serve one of them, or correct the label"
+        "CustomResourceDefinition {crd} serves none of the versions that its contract labels name ({}); it serves {}: its provider must serve one of them, or correct the label",
+        list_labels(named),
+        list_served(served)
     )]
     Unserved {
         /// The CRD's name.
         crd: String,
-        /// The labels with their values.
-        named: String,
+        /// The labels with their values, that of the preferred contract first.
+        named: Vec<(String, String)>,
         /// The versions that it serves.
-        served: String,
+        served: Vec<String>,
     },
 }
 
@@ -100,12 +102,8 @@ pub fn pick_served_version<S: AsRef<str>>(
             |unlabelled| unlabelled,
             |_| NoCompatibleContract::Unserved {
                 crd: crd.to_owned(),
-                named: describe_labels(labels),
-                served: if served.is_empty() {
-                    "no version".to_owned()
-                } else {
-                    served.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(", ")
-                },
+                named: contract_labels(labels),
+                served: served.iter().map(|it| it.as_ref().to_owned()).collect(),
             },
         )
     })
@@ -127,12 +125,19 @@ fn pick(labels: &BTreeMap<String, String>, fits: impl Fn(&str) -> bool) -> Optio
     })
 }
 
-fn describe_labels(labels: &BTreeMap<String, String>) -> String {
-    let named = ContractVersion::PREFERENCE.into_iter().filter_map(|contract| {
-        let (label, value) = labels.get_key_value(&contract.label())?;
-        Some(format!("{label}: {value}"))
-    });
-    named.collect::<Vec<_>>().join(", ")
+fn contract_labels(labels: &BTreeMap<String, String>) -> Vec<(String, String)> {
+    let all = ContractVersion::PREFERENCE.into_iter();
+    all.filter_map(|it| Some((it.label(), labels.get(&it.label())?.clone()))).collect()
+}
+
+/// Labels with their values, for a sentence.
+pub fn list_labels(labels: &[(String, String)]) -> String {
+    labels.iter().map(|(label, value)| format!("{label}: {value}")).collect::<Vec<_>>().join(", ")
+}
+
+/// Served versions, for a sentence.
+pub fn list_served(versions: &[String]) -> String {
+    if versions.is_empty() { "no version".to_owned() } else { versions.join(", ") }
 }
 
 /// Kubernetes' ordering of API versions: `v2 > v1 > v1beta2 > v1beta1 > v1alpha1 > anything else`.

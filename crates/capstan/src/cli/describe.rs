@@ -1,12 +1,13 @@
 //! Flags of `describe`.
 
-use capstan_inspect::describe::{ConditionStyle, DescribeOptions, ShowConditions};
+use capstan_inspect::describe::{ConditionStyle, DescribeOptions};
 use clap::{ArgAction, Args, Subcommand};
 use clap_complete::ArgValueCompleter;
 
 use super::{
     cobra::go_bool,
     generate::{KubeconfigArgs, ListFormat},
+    show_conditions::ShowConditions,
 };
 use crate::complete;
 
@@ -109,7 +110,6 @@ impl DescribeClusterArgs {
     /// What is to be shown.
     pub(crate) fn options(&self) -> DescribeOptions {
         DescribeOptions {
-            show_conditions: self.show_conditions.clone(),
             show_machine_sets: self.show_machinesets,
             show_resource_sets: self.show_resourcesets,
             show_templates: self.show_templates,

@@ -13,6 +13,7 @@ pub(crate) mod get;
 pub(crate) mod init;
 pub(crate) mod lint;
 pub(crate) mod preview;
+pub(crate) mod show_conditions;
 pub(crate) mod upgrade;
 
 use std::{path::PathBuf, time::Duration};

@@ -1,12 +1,12 @@
 //! `capstan alpha`.
 
-use capstan_inspect::rollout::{self, RolloutAction, RolloutResource};
+use capstan_inspect::rollout::{self, RolloutAction};
 use k8s_openapi::jiff::Timestamp;
 
 use crate::{
     cli::{
         Globals,
-        alpha::{Alpha, AlphaArgs, Rollout, RolloutOfArgs},
+        alpha::{Alpha, AlphaArgs, Rollout, RolloutOfArgs, rollout_resource},
     },
     error::CommandError,
     hints::Hint,
@@ -32,10 +32,8 @@ async fn roll_out(
     globals: &Globals,
     printer: Printer,
 ) -> Result<(), CommandError> {
-    let resources =
-        args.resources.iter().map(|it| it.parse::<RolloutResource>()).collect::<Result<Vec<_>, _>>();
-    let resources =
-        resources.map_err(|error| CommandError::plain(error.to_string()).hint("nothing was changed"))?;
+    let resources = args.resources.iter().map(|it| rollout_resource(it)).collect::<Result<Vec<_>, _>>();
+    let resources = resources.map_err(|error| CommandError::plain(error).hint("nothing was changed"))?;
     // A configuration that is named must be there, though a rollout needs nothing of it.
     Session::open(globals, printer).await?;
     let management = Management::open(&args.kubeconfig).await?;

@@ -10,7 +10,7 @@ mod role;
 mod schema;
 
 use capstan_api::{
-    contract::{ContractVersion, NoCompatibleContract, labelled_versions, pick_served_version},
+    contract::{ContractVersion, NoCompatibleContract, labelled_versions, list_labels, pick_served_version},
     names::CORE_GROUP,
 };
 
@@ -207,7 +207,8 @@ fn note(kind: &Kind<'_>) -> String {
         }
         Err(NoCompatibleContract::Unserved { named, .. }) => {
             return format!(
-                "{what}; core picks no version of it, because none is served that a label names ({named})"
+                "{what}; core picks no version of it, because none is served that a label names ({})",
+                list_labels(&named)
             );
         }
     };

@@ -4,10 +4,7 @@ mod error;
 
 use std::collections::BTreeSet;
 
-use capstan_api::{
-    conditions,
-    names::{CORE_GROUP, label},
-};
+use capstan_api::names::{CORE_GROUP, label};
 use futures::future::{try_join, try_join_all};
 use jiff::Timestamp;
 use kube::api::DynamicObject;
@@ -16,7 +13,10 @@ use serde_json::Value;
 
 pub use error::ClusterError;
 
-use crate::fields::text;
+use crate::{
+    fields::{self, kind, name, namespace, number, text},
+    snapshot::Reference,
+};
 use capstan_management::{Kind, Kinds, ManagementCluster, ServerError};
 
 /// Names are used as values of labels, which are not longer.
@@ -165,26 +165,22 @@ async fn list_all(
 fn kinds_of_control_planes<'a>(kinds: &'a Kinds, clusters: &[Value]) -> Vec<&'a Kind> {
     let silent =
         clusters.iter().filter(|it| !counted(it, "controlPlane").is_known() || version(it).is_none());
-    let wanted: BTreeSet<_> =
-        silent.filter_map(control_plane_ref).map(|(group, kind, _)| (group, kind)).collect();
+    let wanted: BTreeSet<_> = silent.filter_map(control_plane_ref).map(|it| (it.group, it.kind)).collect();
     wanted.into_iter().filter_map(|(group, kind)| kinds.any_version(&group, &kind)).collect()
 }
 
 /// A Cluster at a glance, from itself and, where it says too little, from what it stands on.
 pub fn summarize(cluster: &Value, control_planes: &[Value], workers: &[Value]) -> ClusterSummary {
-    let (namespace, name) = (text(cluster, "/metadata/namespace"), text(cluster, "/metadata/name"));
-    let control_plane = control_plane_ref(cluster).and_then(|(_, kind, of_name)| {
-        control_planes.iter().find(|it| {
-            it["kind"] == kind.as_str()
-                && text(it, "/metadata/name") == Some(of_name.as_str())
-                && text(it, "/metadata/namespace") == namespace
-        })
+    let (own_namespace, own_name) = (namespace(cluster), name(cluster));
+    let control_plane = control_plane_ref(cluster).and_then(|wanted| {
+        let is_it = |it: &&Value| {
+            kind(it) == wanted.kind && name(it) == wanted.name && namespace(it) == own_namespace
+        };
+        control_planes.iter().find(is_it)
     });
     let own_workers = || {
         let is_own = |it: &&Value| {
-            let labels = it.pointer("/metadata/labels");
-            text(it, "/metadata/namespace") == namespace
-                && labels.and_then(|it| it[label::CLUSTER_NAME].as_str()) == name
+            namespace(it) == own_namespace && fields::label(it, label::CLUSTER_NAME) == Some(own_name)
         };
         workers.iter().filter(is_own).fold(Replicas::default(), |sum, it| sum.plus(own_count(it)))
     };
@@ -193,40 +189,31 @@ pub fn summarize(cluster: &Value, control_planes: &[Value], workers: &[Value]) -
     };
     let owned = |it: Option<&str>| it.map(str::to_owned);
     ClusterSummary {
-        namespace: owned(namespace).unwrap_or_default(),
-        name: owned(name).unwrap_or_default(),
+        namespace: own_namespace.to_owned(),
+        name: own_name.to_owned(),
         phase: owned(text(cluster, "/status/phase")),
-        available: available(cluster),
+        available: fields::summary(cluster).map(|it| it.status.as_str().to_owned()),
         control_plane: first_known(counted(cluster, "controlPlane"), &|| {
             control_plane.map(own_count).unwrap_or_default()
         }),
         workers: first_known(counted(cluster, "workers"), &own_workers),
         version: version(cluster).or_else(|| owned(text(control_plane?, "/spec/version"))),
-        created: text(cluster, "/metadata/creationTimestamp").and_then(|it| it.parse().ok()),
+        created: fields::created(cluster),
     }
 }
 
 /// What the Cluster itself counts, in either of the places where it may.
 fn counted(cluster: &Value, part: &str) -> Replicas {
-    let at = |place: &str, field: &str| {
-        cluster.pointer(&format!("{place}/{part}/{field}")).and_then(Value::as_i64)
-    };
+    let at = |place: &str, field: &str| number(cluster, &format!("{place}/{part}/{field}"));
     let read =
         |place: &str| Replicas { ready: at(place, "readyReplicas"), desired: at(place, "desiredReplicas") };
     [read("/status"), read("/status/v1beta2")].into_iter().find(|it| it.is_known()).unwrap_or_default()
 }
 
 fn own_count(object: &Value) -> Replicas {
-    let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64);
-    let desired = number("/spec/replicas");
+    let desired = number(object, "/spec/replicas");
     // What is not ready yet is left out rather than zero.
-    Replicas { ready: number("/status/readyReplicas").or(desired.map(|_| 0)), desired }
-}
-
-fn available(cluster: &Value) -> Option<String> {
-    let reports = conditions::read(cluster).unwrap_or_default();
-    let of = |type_: &str| reports.iter().find(|it| it.type_ == type_);
-    Some(of("Available").or_else(|| of("Ready"))?.status.as_str().to_owned())
+    Replicas { ready: number(object, "/status/readyReplicas").or(desired.map(|_| 0)), desired }
 }
 
 fn version(cluster: &Value) -> Option<String> {
@@ -244,14 +231,8 @@ fn compare_releases(a: &str, b: &str) -> std::cmp::Ordering {
     parse(a).cmp(&parse(b))
 }
 
-/// Group, kind and name of the control plane that a Cluster of either version names.
-fn control_plane_ref(cluster: &Value) -> Option<(String, String, String)> {
-    let reference = cluster.pointer("/spec/controlPlaneRef")?;
-    let group = match reference["apiGroup"].as_str() {
-        Some(group) => group,
-        None => reference["apiVersion"].as_str()?.split_once('/')?.0,
-    };
-    Some((group.to_owned(), reference["kind"].as_str()?.to_owned(), reference["name"].as_str()?.to_owned()))
+fn control_plane_ref(cluster: &Value) -> Option<Reference> {
+    Reference::at(cluster, "/spec/controlPlaneRef")
 }
 
 #[cfg(test)]

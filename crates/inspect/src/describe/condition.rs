@@ -1,20 +1,19 @@
 //! What objects report of themselves, in the current and in the legacy style.
 
 use capstan_api::{
-    conditions::{self, ReadError, Report},
+    conditions::{self, ReadError, Report, legacy},
     names::CORE_GROUP,
 };
 use jiff::Timestamp;
 use serde_json::Value;
 
-pub(super) const AVAILABLE: &str = "Available";
-pub(super) const READY: &str = "Ready";
-pub(super) const UP_TO_DATE: &str = "UpToDate";
-pub(super) const TRUE: &str = "True";
+use crate::fields::{api_version, is_negative};
 
-/// Conditions for which "False" is good news.
-const NEGATIVE: [&str; 7] =
-    ["Paused", "Deleting", "RollingOut", "ScalingUp", "ScalingDown", "Updating", "Remediating"];
+/// The condition that sums up an object with replicas.
+pub const AVAILABLE: &str = "Available";
+/// The condition that sums up every other object.
+pub const READY: &str = "Ready";
+pub(super) const UP_TO_DATE: &str = "UpToDate";
 
 /// Which conditions are looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,18 +45,12 @@ pub struct Condition {
 impl Condition {
     /// Whether it holds.
     pub fn is_true(&self) -> bool {
-        self.status == TRUE
+        self.status == "True"
     }
 
     /// Whether it is bad news if it holds.
-    pub(super) fn is_negative(&self) -> bool {
-        NEGATIVE.contains(&self.type_.as_str())
-    }
-
-    /// Whether it has nothing to tell: it is as it should be, and has no message.
-    pub(super) fn is_zero(&self) -> bool {
-        let normal = if self.is_negative() { "False" } else { TRUE };
-        self.status == normal && self.message.is_empty()
+    pub fn is_negative(&self) -> bool {
+        is_negative(&self.type_)
     }
 
     /// What two objects must have in common to be in the same state.
@@ -79,6 +72,13 @@ impl From<Report> for Condition {
     }
 }
 
+impl From<legacy::Report> for Condition {
+    fn from(legacy: legacy::Report) -> Self {
+        let severity = legacy.severity.clone();
+        Self { severity, ..Report::from(legacy).into() }
+    }
+}
+
 /// The conditions of an object in one style.
 pub(super) fn read(object: &Value, style: ConditionStyle) -> Result<Vec<Condition>, ReadError> {
     match style {
@@ -90,27 +90,14 @@ pub(super) fn read(object: &Value, style: ConditionStyle) -> Result<Vec<Conditio
 fn read_legacy(object: &Value) -> Vec<Condition> {
     const DEPRECATED: &str = "/status/deprecated/v1beta1/conditions";
     const PLAIN: &str = "/status/conditions";
-    let api_version = object["apiVersion"].as_str().unwrap_or_default();
-    let places: &[&str] = match api_version.split_once('/') {
+    let places: &[&str] = match api_version(object).split_once('/') {
         Some((CORE_GROUP, "v1beta1")) => &[PLAIN],
         Some((CORE_GROUP, _)) => &[DEPRECATED],
         _ => &[DEPRECATED, PLAIN],
     };
     let list = places.iter().find_map(|place| object.pointer(place).and_then(Value::as_array));
-    list.into_iter().flatten().filter_map(legacy).collect()
-}
-
-fn legacy(entry: &Value) -> Option<Condition> {
-    let text = |field: &str| entry[field].as_str().unwrap_or_default().to_owned();
-    let type_ = entry.get("type")?.as_str()?.to_owned();
-    Some(Condition {
-        type_,
-        status: text("status"),
-        severity: text("severity"),
-        reason: text("reason"),
-        message: text("message"),
-        since: entry["lastTransitionTime"].as_str().and_then(|it| it.parse().ok()),
-    })
+    let reports = list.into_iter().flatten().filter_map(legacy::read_entry);
+    reports.filter(|it| !it.type_.is_empty()).map(Condition::from).collect()
 }
 
 /// The condition of a type.
@@ -152,27 +139,6 @@ mod tests {
             let found = read(&object, ConditionStyle::Legacy).unwrap();
             let types: Vec<_> = found.iter().map(|it| it.type_.as_str()).collect();
             assert_eq!(types, expected, "{object}");
-        }
-    }
-
-    #[test]
-    fn what_is_as_it_should_be_has_nothing_to_tell() {
-        for (type_, status, message, expected) in [
-            ("Ready", "True", "", true),
-            ("Ready", "True", "m", false),
-            ("Ready", "False", "", false),
-            ("Ready", "Unknown", "", false),
-            ("Paused", "False", "", true),
-            ("Paused", "True", "", false),
-            ("Paused", "Unknown", "", false),
-        ] {
-            let condition = Condition {
-                type_: type_.to_owned(),
-                status: status.to_owned(),
-                message: message.to_owned(),
-                ..Condition::default()
-            };
-            assert_eq!(condition.is_zero(), expected, "{condition:?}");
         }
     }
 }

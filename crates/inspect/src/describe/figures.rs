@@ -22,15 +22,6 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Replicas as `current/desired`.
-    pub(super) fn replicas(&self) -> String {
-        match (self.current, self.desired) {
-            (current, Some(desired)) => format!("{}/{desired}", current.unwrap_or(0)),
-            (Some(current), None) => current.to_string(),
-            (None, None) => String::new(),
-        }
-    }
-
     /// Those of a Cluster: control plane and workers together.
     pub(super) fn of_cluster(cluster: &Value) -> Self {
         let sum = |field: &str| {
@@ -53,10 +44,17 @@ impl Figures {
     /// Those of a MachineDeployment, MachineSet or MachinePool.
     pub(super) fn of_workers(object: &Value) -> Self {
         let desired = number(object, "/spec/replicas");
+        let first = |places: &[&str]| places.iter().find_map(|place| number(object, place));
         Self {
             current: desired.and(number(object, "/status/replicas").or(Some(0))),
             desired,
-            ..Self::reported(object)
+            available: first(&["/status/v1beta2/availableReplicas", "/status/availableReplicas"]),
+            ready: first(&["/status/v1beta2/readyReplicas", "/status/readyReplicas"]),
+            up_to_date: first(&[
+                "/status/v1beta2/upToDateReplicas",
+                "/status/upToDateReplicas",
+                "/status/updatedReplicas",
+            ]),
         }
     }
 
@@ -101,20 +99,6 @@ impl Figures {
             up_to_date: add(sum.up_to_date, it.up_to_date),
         })
     }
-
-    fn reported(object: &Value) -> Self {
-        let first = |places: &[&str]| places.iter().find_map(|place| number(object, place));
-        Self {
-            available: first(&["/status/v1beta2/availableReplicas", "/status/availableReplicas"]),
-            ready: first(&["/status/v1beta2/readyReplicas", "/status/readyReplicas"]),
-            up_to_date: first(&[
-                "/status/v1beta2/upToDateReplicas",
-                "/status/upToDateReplicas",
-                "/status/updatedReplicas",
-            ]),
-            ..Self::default()
-        }
-    }
 }
 
 fn add(one: Option<i64>, other: Option<i64>) -> Option<i64> {
@@ -133,18 +117,18 @@ mod tests {
     #[test]
     fn a_cluster_has_the_replicas_of_its_parts() {
         for (status, expected) in [
-            (json!({}), ""),
-            (json!({"controlPlane": {"replicas": 3, "desiredReplicas": 3}}), "3/3"),
+            (json!({}), (None, None)),
+            (json!({"controlPlane": {"replicas": 3, "desiredReplicas": 3}}), (Some(3), Some(3))),
             (
                 json!({"controlPlane": {"replicas": 1}, "workers": {"replicas": 2, "desiredReplicas": 5}}),
-                "3/5",
+                (Some(3), Some(5)),
             ),
-            (json!({"workers": {"replicas": 2}}), "2/0"),
-            (json!({"workers": {"desiredReplicas": 2}}), "0/2"),
-            (json!({"v1beta2": {"workers": {"desiredReplicas": 2, "replicas": 1}}}), "1/2"),
+            (json!({"workers": {"replicas": 2}}), (Some(2), Some(0))),
+            (json!({"workers": {"desiredReplicas": 2}}), (None, Some(2))),
+            (json!({"v1beta2": {"workers": {"desiredReplicas": 2, "replicas": 1}}}), (Some(1), Some(2))),
         ] {
             let figures = Figures::of_cluster(&json!({"status": status}));
-            assert_eq!(figures.replicas(), expected, "{status}");
+            assert_eq!((figures.current, figures.desired), expected, "{status}");
         }
     }
 
@@ -163,6 +147,6 @@ mod tests {
         assert_eq!(of(json!({"readyReplicas": 1, "updatedReplicas": 2})), figures(Some(1), Some(2)));
         let both = json!({"readyReplicas": 1, "v1beta2": {"readyReplicas": 2, "upToDateReplicas": 0}});
         assert_eq!(of(both), figures(Some(2), Some(0)));
-        assert_eq!(Figures::of_workers(&json!({"status": {"replicas": 3}})).replicas(), "");
+        assert_eq!(Figures::of_workers(&json!({"status": {"replicas": 3}})), Figures::default());
     }
 }

@@ -1,36 +1,27 @@
 //! A Cluster and all that belongs to it, as a tree.
 //!
-//! One [`WorkloadSnapshot`](crate::snapshot::WorkloadSnapshot) is read with concurrent requests; [`build`] makes a tree of [`Node`]s from it, and [`draw`] makes
-//! text from the tree. Both are pure: the clock is an argument.
+//! One [`WorkloadSnapshot`](crate::snapshot::WorkloadSnapshot) is read with concurrent requests; [`build`] makes a tree of
+//! [`Node`]s from it, which is pure.
 
 mod condition;
 mod data;
-mod draw;
 mod figures;
 mod grouping;
 mod node;
-mod paragraph;
 mod read;
-mod show;
-mod table;
 mod tree;
 
-pub use condition::{Condition, ConditionStyle};
+pub use condition::{AVAILABLE, Condition, ConditionStyle, READY};
 pub use data::to_value;
-pub use draw::draw;
 pub use figures::Figures;
 pub use node::{Node, NodeKind, UnreadNode, UnreadReason};
 pub use read::{DescribeReading, read};
-pub use show::{InvalidShowConditions, ShowConditions, Shown};
-pub use table::Colours;
 pub use tree::build;
 
-/// What is shown.
+/// What the tree has.
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "every one is a switch of its own")]
 pub struct DescribeOptions {
-    /// Whose conditions are shown one by one.
-    pub show_conditions: ShowConditions,
     /// Whether MachineSets stand between MachineDeployments and Machines.
     pub show_machine_sets: bool,
     /// Whether the ClusterResourceSets are shown that were applied.

@@ -1,6 +1,6 @@
 //! One line of the tree and what hangs below it.
 
-use super::{Condition, Figures, Shown};
+use super::{Condition, Figures};
 
 /// Why something could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,8 +75,6 @@ pub struct Node {
     pub summary: Option<Condition>,
     /// All of its conditions.
     pub conditions: Vec<Condition>,
-    /// Which of them are shown.
-    pub shown: Shown,
     /// Why it could not be read, or not wholly.
     pub unreadable: Option<UnreadNode>,
     /// Whether it comes before its siblings, whatever its name.
@@ -100,7 +98,6 @@ impl Node {
             figures: Figures::default(),
             summary: None,
             conditions: Vec::new(),
-            shown: Shown::Summary,
             unreadable: None,
             is_first: false,
             children: Vec::new(),
@@ -112,24 +109,22 @@ impl Node {
         Self { children, ..Self::new(NodeKind::Virtual, kind, namespace, name) }
     }
 
-    /// `namespace/name`, or the name alone.
-    pub(super) fn full_name(&self) -> String {
-        if self.namespace.is_empty() {
-            self.name.clone()
-        } else {
-            format!("{}/{}", self.namespace, self.name)
-        }
-    }
-
-    /// What siblings are ordered by, which is what is written in the first column.
-    pub(super) fn title(&self) -> String {
+    /// Its title in four parts: the mark of a deletion, the kind, the name, and the version. Siblings are ordered by it.
+    pub fn title(&self) -> [String; 4] {
+        let whole = |text: String| [String::new(), String::new(), text, String::new()];
         match &self.what {
-            NodeKind::Group(items) => format!("{} Machines...", items.len()),
-            NodeKind::Virtual => self.role.unwrap_or(&self.name).to_owned(),
+            NodeKind::Group(items) => whole(format!("{} Machines...", items.len())),
+            NodeKind::Virtual => whole(self.role.unwrap_or(&self.name).to_owned()),
             NodeKind::Object => {
-                let deleted = if self.is_deleting { "!! DELETED !! " } else { "" };
+                let (mark, gap) = if self.is_deleting { ("!! DELETED !!", " ") } else { ("", "") };
+                let namespace = if self.namespace.is_empty() { "" } else { &format!("{}/", self.namespace) };
                 let version = self.version.as_ref().map(|it| format!(", {it}")).unwrap_or_default();
-                format!("{deleted}{} {}{version}", self.kind, self.full_name())
+                [
+                    mark.to_owned(),
+                    format!("{gap}{} ", self.kind),
+                    format!("{namespace}{}", self.name),
+                    version,
+                ]
             }
         }
     }
@@ -139,7 +134,7 @@ impl Node {
         self.children = self.children.into_iter().map(Self::ordered).collect();
         self.children.sort_by_cached_key(|it| {
             let items = if let NodeKind::Group(items) = &it.what { items.clone() } else { Vec::new() };
-            (!it.is_first, it.title(), items, it.namespace.clone())
+            (!it.is_first, it.title().concat(), items, it.namespace.clone())
         });
         self
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use capstan_api::{
     contract::ContractVersion,
-    names::{ADDONS_GROUP, CORE_GROUP, label},
+    names::{ADDONS_GROUP, CORE_GROUP},
 };
 use capstan_management::{ObjectRef, ownership::OwnershipGraph};
 use serde_json::Value;
@@ -15,7 +15,9 @@ use super::{
     grouping,
 };
 use crate::{
-    fields::{self, group, is_deleting, is_owned, kind, name, number},
+    fields::{
+        api_version, group, is_control_plane, is_deleting, is_owned, kind, name, namespace, number, text,
+    },
     snapshot::{
         Part, Reference, Target, Unreadable, WorkloadIndex, WorkloadSnapshot, control_plane_template,
         machine_references, template_references,
@@ -65,9 +67,9 @@ impl<'a> Builder<'a> {
         let reference = Reference::at(&self.snapshot.cluster, "/spec/controlPlaneRef")?;
         let mut node = match self.index.follow(&reference) {
             Target::Object(object, contract) => self.control_plane_object(object, contract),
-            target => self.not_read(&reference, target, "ControlPlane"),
+            target => not_read(&reference, target, "ControlPlane"),
         };
-        let machines = self.of_core("Machine").filter(|it| is_control_plane_machine(it)).collect();
+        let machines = self.of_core("Machine").filter(|it| is_control_plane(it)).collect();
         let machines = self.machines(machines);
         node.children.extend(self.grouped(machines));
         Some(node)
@@ -101,8 +103,7 @@ impl<'a> Builder<'a> {
             children.push(self.machine_pool(pool));
         }
         children.extend(self.other_workers());
-        let namespace = namespace(&self.snapshot.cluster);
-        (!children.is_empty()).then(|| Node::group_of("WorkerGroup", namespace, "Workers", children))
+        self.together("WorkerGroup", "Workers", children)
     }
 
     fn machine_deployment(&mut self, deployment: &'a Value) -> Node {
@@ -150,8 +151,13 @@ impl<'a> Builder<'a> {
         }
         let rest = self.of_core("Machine").collect();
         children.extend(self.machines(rest));
+        self.together("OtherGroup", "Other", children)
+    }
+
+    /// Nodes below one that stands for them, if there are any.
+    fn together(&self, kind: &str, name: &str, children: Vec<Node>) -> Option<Node> {
         let namespace = namespace(&self.snapshot.cluster);
-        (!children.is_empty()).then(|| Node::group_of("OtherGroup", namespace, "Other", children))
+        (!children.is_empty()).then(|| Node::group_of(kind, namespace, name, children))
     }
 
     fn machines_controlled_by(&mut self, owner: &Value) -> Vec<Node> {
@@ -181,7 +187,7 @@ impl<'a> Builder<'a> {
 
     fn machine(&self, machine: &Value) -> Node {
         let mut node = self.summed_up(machine, &[READY]);
-        node.version = Some(text(machine, "/spec/version").to_owned());
+        node.version = Some(text(machine, "/spec/version").unwrap_or_default().to_owned());
         node.figures = Figures::of_machine(&node.conditions);
         self.add_belongings(&mut node, &machine_references(machine), "MachineInfrastructure");
         node
@@ -217,10 +223,10 @@ impl<'a> Builder<'a> {
                 // A template has no state of its own.
                 Target::Object(object, _) => Node {
                     role: Some(role),
-                    api_version: Some(text(object, "/apiVersion").to_owned()),
+                    api_version: Some(api_version(object).to_owned()),
                     ..Node::new(NodeKind::Object, &reference.kind, &reference.namespace, &reference.name)
                 },
-                target => self.not_read(reference, target, role),
+                target => not_read(reference, target, role),
             }
         };
         let children = references.iter().map(template).collect();
@@ -234,26 +240,24 @@ impl<'a> Builder<'a> {
         }
         let binding = self.snapshot.all(ADDONS_GROUP, "ClusterResourceSetBinding").next()?;
         let bindings = binding.pointer("/spec/bindings").and_then(Value::as_array);
-        let names = bindings.into_iter().flatten().map(|it| text(it, "/clusterResourceSetName"));
-        let set = |name: &str| {
-            let api_version = Some(text(binding, "/apiVersion").to_owned());
-            Node {
-                api_version,
-                ..Node::new(NodeKind::Object, "ClusterResourceSet", namespace(binding), name)
-            }
+        let set = |binding_of: &Value| Node {
+            api_version: Some(api_version(binding).to_owned()),
+            ..Node::new(
+                NodeKind::Object,
+                "ClusterResourceSet",
+                namespace(binding),
+                text(binding_of, "/clusterResourceSetName").unwrap_or_default(),
+            )
         };
-        let children = names.map(set).collect();
+        let children = bindings.into_iter().flatten().map(set).collect();
         Some(Node::group_of("ClusterResourceSetGroup", namespace(binding), "ClusterResourceSets", children))
     }
 
     /// Those that do not remediate any more.
     fn health_checks(&self) -> Option<Node> {
         let checks = self.of_core("MachineHealthCheck").filter(|it| is_owned(it));
-        let children: Vec<_> = checks.map(|it| self.health_check(it)).filter(is_stuck).collect();
-        let namespace = namespace(&self.snapshot.cluster);
-        let group =
-            || Node::group_of("MachineHealthCheckGroup", namespace, "MachineHealthChecks", children.clone());
-        (!children.is_empty()).then(group)
+        let children = checks.map(|it| self.health_check(it)).filter(is_stuck).collect();
+        self.together("MachineHealthCheckGroup", "MachineHealthChecks", children)
     }
 
     fn health_check(&self, check: &Value) -> Node {
@@ -267,9 +271,7 @@ impl<'a> Builder<'a> {
         let checks = self.of_core("MachineHealthCheck").filter(|it| !is_owned(it));
         let checks = checks.map(|it| self.health_check(it));
         let strays = self.strays().map(|it| self.summed_up(it, &[READY]));
-        let children: Vec<_> = checks.chain(strays).collect();
-        let namespace = namespace(&self.snapshot.cluster);
-        (!children.is_empty()).then(|| Node::group_of("UnownedGroup", namespace, "Unowned", children))
+        self.together("UnownedGroup", "Unowned", checks.chain(strays).collect())
     }
 
     /// Providers' objects that carry the Cluster's label, but that nothing owns or refers to.
@@ -291,13 +293,11 @@ impl<'a> Builder<'a> {
             (CORE_GROUP, "MachineHealthCheck", "MachineHealthChecks"),
             (ADDONS_GROUP, "ClusterResourceSetBinding", "ClusterResourceSets"),
         ];
-        let node = |(group, kind, name)| {
-            let unreadable = self.snapshot.unreadable(group, kind, fields::name(&self.snapshot.cluster))?;
-            let namespace = namespace(&self.snapshot.cluster);
-            Some(with_trouble(
-                Node::group_of("UnreadableGroup", namespace, name, Vec::new()),
-                unread(unreadable),
-            ))
+        let cluster = &self.snapshot.cluster;
+        let node = |(group, kind, title)| {
+            let unreadable = self.snapshot.unreadable(group, kind, name(cluster))?;
+            let node = Node::group_of("UnreadableGroup", namespace(cluster), title, Vec::new());
+            Some(with_trouble(node, unread(unreadable)))
         };
         lists.into_iter().filter_map(node).collect()
     }
@@ -306,58 +306,51 @@ impl<'a> Builder<'a> {
     fn referred(&self, reference: &Reference, role: &'static str) -> Node {
         match self.index.follow(reference) {
             Target::Object(object, _) => Node { role: Some(role), ..self.summed_up(object, &[READY]) },
-            target => self.not_read(reference, target, role),
+            target => not_read(reference, target, role),
         }
-    }
-
-    fn not_read(&self, reference: &Reference, target: Target<'_>, role: &'static str) -> Node {
-        let node = Node::new(NodeKind::Object, &reference.kind, &reference.namespace, &reference.name);
-        let shown = self.options.show_conditions.of(&reference.kind, &reference.name);
-        let node = Node { role: Some(role), shown, ..node };
-        let Reference { group, kind, .. } = reference;
-        with_trouble(
-            node,
-            match target {
-                Target::Unreadable(unreadable) => unread(unreadable),
-                Target::NoSuchKind => UnreadNode {
-                    why: UnreadReason::NoSuchKind,
-                    message: format!("it is referred to, but no kind {kind} of group {group} is installed"),
-                },
-                Target::NotFound | Target::Object(..) => UnreadNode {
-                    why: UnreadReason::NotFound,
-                    message: "it is referred to, but does not exist".to_owned(),
-                },
-            },
-        )
     }
 
     fn with_replicas(&self, object: &Value, summary: &[&str]) -> Node {
         let mut node = self.summed_up(object, summary);
-        node.version = Some(text(object, "/spec/template/spec/version").to_owned());
+        node.version = Some(text(object, "/spec/template/spec/version").unwrap_or_default().to_owned());
         node.figures = Figures::of_workers(object);
         node
     }
 
     /// An object, and the first of these conditions that it has as its summary; in the legacy style that is always Ready.
     fn summed_up(&self, object: &Value, summary: &[&str]) -> Node {
-        let (kind, name) = (kind(object), name(object));
-        let mut node = Node::new(NodeKind::Object, kind, namespace(object), name);
-        node.api_version = Some(text(object, "/apiVersion").to_owned());
+        let mut node = Node::new(NodeKind::Object, kind(object), namespace(object), name(object));
+        node.api_version = Some(api_version(object).to_owned());
         node.is_deleting = is_deleting(object);
-        node.shown = self.options.show_conditions.of(kind, name);
         match condition::read(object, self.options.style) {
             Ok(conditions) => node.conditions = conditions,
             Err(error) => {
-                return with_trouble(
-                    node,
-                    UnreadNode { why: UnreadReason::Malformed, message: error.to_string() },
-                );
+                let unreadable = UnreadNode { why: UnreadReason::Malformed, message: error.to_string() };
+                return with_trouble(node, unreadable);
             }
         }
         let summary = if self.options.style == ConditionStyle::Legacy { &[READY] } else { summary };
         node.summary = summary.iter().find_map(|it| find(&node.conditions, it)).cloned();
         node
     }
+}
+
+/// A reference that does not lead to an object.
+fn not_read(reference: &Reference, target: Target<'_>, role: &'static str) -> Node {
+    let Reference { group, kind, namespace, name, .. } = reference;
+    let unreadable = match target {
+        Target::Unreadable(unreadable) => unread(unreadable),
+        Target::NoSuchKind => UnreadNode {
+            why: UnreadReason::NoSuchKind,
+            message: format!("it is referred to, but no kind {kind} of group {group} is installed"),
+        },
+        Target::NotFound | Target::Object(..) => UnreadNode {
+            why: UnreadReason::NotFound,
+            message: "it is referred to, but does not exist".to_owned(),
+        },
+    };
+    let node = Node::new(NodeKind::Object, kind, namespace, name);
+    with_trouble(Node { role: Some(role), ..node }, unreadable)
 }
 
 /// What cannot be read takes the place of the summary.
@@ -386,19 +379,7 @@ fn is_stuck(check: &Node) -> bool {
     check.unreadable.is_some() || find(&check.conditions, REMEDIATION_ALLOWED).is_some_and(|it| !it.is_true())
 }
 
-fn is_control_plane_machine(machine: &Value) -> bool {
-    fields::label(machine, label::CONTROL_PLANE).is_some()
-}
-
 fn unread(unreadable: &Unreadable) -> UnreadNode {
     let why = if unreadable.is_forbidden { UnreadReason::Forbidden } else { UnreadReason::ServerError };
     UnreadNode { why, message: unreadable.reason.clone() }
-}
-
-fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    fields::text(object, pointer).unwrap_or_default()
-}
-
-fn namespace(object: &Value) -> &str {
-    text(object, "/metadata/namespace")
 }

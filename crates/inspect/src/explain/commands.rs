@@ -35,6 +35,11 @@ pub(crate) fn patch(snapshot: &ExplainSnapshot, object: &Value, patch: &Value) -
     format!("kubectl patch {} --type merge -p '{patch}'", address(snapshot, object))
 }
 
+/// Deletes an object.
+pub(crate) fn delete(snapshot: &ExplainSnapshot, object: &Value) -> String {
+    format!("kubectl delete {}", address(snapshot, object))
+}
+
 /// Removes an annotation from an object.
 pub(crate) fn unannotate(snapshot: &ExplainSnapshot, object: &Value, annotation: &str) -> String {
     format!("kubectl annotate {} {annotation}-", address(snapshot, object))

@@ -2,24 +2,19 @@
 
 use capstan_api::{
     conditions::ConditionStatus,
-    names::{CORE_GROUP, label, secret},
+    names::{CONTROL_PLANE_GROUP, CORE_GROUP, secret},
 };
-use serde_json::Value;
+use serde_json::json;
 
 use super::{
-    commands,
-    finding::{ClusterState, ExplainProblem, Finding},
+    finding::{ClusterState, ExplainProblem},
     infrastructure::worst,
-    inspector::{Inspector, condition_text},
+    inspector::{Inspector, condition_text, says},
     references::{Found, INITIALIZED},
 };
-use crate::fields::{self, created, name, text};
-use crate::snapshot::Reference;
+use crate::fields::{is_control_plane, name, text};
+use crate::snapshot::{Reference, selector};
 use capstan_management::ObjectRef;
-
-pub(crate) fn is_control_plane(machine: &Value) -> bool {
-    fields::label(machine, label::CONTROL_PLANE).is_some()
-}
 
 impl<'a> Inspector<'a> {
     pub(crate) fn check_control_plane(&mut self) {
@@ -45,7 +40,6 @@ impl<'a> Inspector<'a> {
         let object = found.object;
         let report = worst(object).or_else(|| self.condition("ControlPlaneAvailable"));
         let report = report.filter(|it| it.status != ConditionStatus::True);
-        let says = report.as_ref().map(|it| format!("; {}", condition_text(it))).unwrap_or_default();
         let (problem, state) = if is_initialized {
             (ExplainProblem::ControlPlaneNotAvailable, "was initialized, but is not available".to_owned())
         } else {
@@ -55,20 +49,15 @@ impl<'a> Inspector<'a> {
             );
             (ExplainProblem::ControlPlaneNotInitialized, state)
         };
-        let waits = if !is_initialized && !self.is_provisioned() && !self.has_no_infrastructure() {
+        let has_infrastructure = self.cluster.pointer("/spec/infrastructureRef").is_some();
+        let waits = if !is_initialized && !self.is_provisioned() && has_infrastructure {
             ". It waits for the infrastructure of the Cluster"
         } else {
             ""
         };
-        let sentence = format!("{} {state}{says}{waits}.", self.title(object));
-        let finding = Finding::new(problem, ObjectRef::of(object), sentence)
-            .since(created(object))
-            .with_condition(report.as_ref());
-        self.add_unfinished(object, finding);
-    }
-
-    fn has_no_infrastructure(&self) -> bool {
-        self.cluster.pointer("/spec/infrastructureRef").is_none()
+        let predicate = format!("{state}{}{waits}.", says(report.as_ref()));
+        let finding = self.finding(problem, object, predicate);
+        self.add_unfinished(object, finding.since_created().condition(report.as_ref()));
     }
 
     /// A control plane of Machines without an object that creates them, or none at all.
@@ -88,25 +77,15 @@ impl<'a> Inspector<'a> {
         if has_machines || self.count() > before {
             return;
         }
-        let cluster = self.cluster;
-        let finding = Finding::new(
-            ExplainProblem::ControlPlaneRefMissing,
-            ObjectRef::of(cluster),
-            format!(
-                "{} has neither spec.controlPlaneRef nor a control plane Machine, so no controller creates a control plane for it.",
-                self.title(cluster)
-            ),
-        )
-        .since(created(cluster))
-        .with_condition(self.condition("ControlPlaneInitialized").as_ref())
-        .go_on(commands::patch(
-            self.snapshot,
-            cluster,
-            &serde_json::json!({"spec": {"controlPlaneRef": {
-                "apiGroup": "controlplane.cluster.x-k8s.io", "kind": "KubeadmControlPlane", "name": "NAME",
-            }}}),
-        ));
-        self.add(finding);
+        let predicate = "has neither spec.controlPlaneRef nor a control plane Machine, so no controller creates a control plane \
+                         for it.";
+        self.finding(ExplainProblem::ControlPlaneRefMissing, self.cluster, predicate)
+            .since_created()
+            .reported("ControlPlaneInitialized")
+            .patch(&json!({"spec": {"controlPlaneRef": {
+                "apiGroup": CONTROL_PLANE_GROUP, "kind": "KubeadmControlPlane", "name": "NAME",
+            }}}))
+            .add_to(self);
     }
 
     /// The connection to the workload cluster.
@@ -123,25 +102,17 @@ impl<'a> Inspector<'a> {
         }
         let cluster = self.cluster;
         let secret = format!("{}-{}", name(cluster), secret::KUBECONFIG);
-        let namespace = self.namespace.clone();
+        let namespace = self.namespace;
         let is_there = self.snapshot.secrets.contains(&secret);
         let is_readable = self.workload.unreadable("", "Secret", &secret).is_none();
-        let finding = if !is_there && is_readable {
+        let draft = if !is_there && is_readable {
             let sentence = format!(
                 "Secret {namespace}/{secret} does not exist, so the workload cluster of {} cannot be reached.",
                 self.title(cluster)
             );
-            let object = ObjectRef {
-                api_version: "v1".to_owned(),
-                kind: "Secret".to_owned(),
-                namespace: Some(namespace.clone()),
-                name: secret,
-            };
-            Finding::new(ExplainProblem::KubeconfigMissing, object, sentence).look(format!(
-                "kubectl get secrets -n {namespace} -l {}={}",
-                label::CLUSTER_NAME,
-                name(cluster)
-            ))
+            self.sentence(ExplainProblem::KubeconfigMissing, cluster, sentence)
+                .about(ObjectRef::new("v1", "Secret", Some(namespace), &secret))
+                .look(format!("kubectl get secrets -n {namespace} -l {}", selector(name(cluster))))
         } else {
             let host = text(cluster, "/spec/controlPlaneEndpoint/host").unwrap_or("its endpoint");
             let sentence = format!(
@@ -149,18 +120,10 @@ impl<'a> Inspector<'a> {
                 self.title(cluster),
                 condition_text(&report)
             );
-            let (program, cluster_name) = (self.program, name(cluster));
-            Finding::new(ExplainProblem::ConnectionLost, ObjectRef::of(cluster), sentence)
-                .look(format!(
-                    "kubectl --kubeconfig <({program} get kubeconfig {cluster_name} -n {namespace}) get --raw /readyz"
-                ))
-                .look(commands::describe(self.snapshot, cluster))
+            self.sentence(ExplainProblem::ConnectionLost, cluster, sentence)
+                .look(self.in_workload_cluster("get --raw /readyz"))
+                .describe()
         };
-        self.add(
-            finding
-                .since(created(cluster))
-                .with_condition(Some(&report))
-                .with_controller(self.controller_of(cluster)),
-        );
+        draft.since_created().condition(Some(&report)).controller().add_to(self);
     }
 }

@@ -9,13 +9,14 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    commands,
-    finding::{ExplainProblem, Finding},
-    snapshot::ExplainSnapshot,
+    commands, draft::Draft, finding::ExplainProblem, inspector::Inspector, snapshot::ExplainSnapshot,
 };
 use crate::fields::{self, number, text, time};
 use crate::human_duration;
-use capstan_management::ObjectRef;
+use capstan_management::{
+    Kind,
+    inventory::{self, Installed},
+};
 
 /// A Lease that was not renewed for this long has no holder, however short its own term is.
 const LEAST_TERM: SignedDuration = SignedDuration::from_secs(60);
@@ -110,48 +111,39 @@ pub(crate) fn controller(snapshot: &ExplainSnapshot, object: &Value, now: Timest
             label::PROVIDER
         ));
     };
+    let known = |state, sentence| Controller::of_provider(state, Some(&provider), sentence);
     let Some(deployments) = &snapshot.deployments else {
-        return Controller::of_provider(
-            ControllerState::Unknown,
-            Some(&provider),
-            format!(
-                "that of provider {provider}; whether it runs is not known, since Deployments cannot be read"
-            ),
+        let sentence = format!(
+            "that of provider {provider}; whether it runs is not known, since Deployments cannot be read"
         );
+        return known(ControllerState::Unknown, sentence);
     };
     let installed = snapshot.inventory.providers.iter().find(|it| it.label() == provider);
     let own = deployments.iter().filter(|it| fields::label(it, label::PROVIDER) == Some(&provider));
     let worst = own.map(|it| of_deployment(snapshot, it, &provider, now)).min_by_key(|it| it.state);
+    let is_seen = || {
+        is_current(object, now) || provider == CORE_PROVIDER && is_current(&snapshot.workload.cluster, now)
+    };
     let mut found = worst.unwrap_or_else(|| match installed {
-        Some(installed) => Controller {
-            namespace: Some(installed.namespace.clone()),
-            ..Controller::of_provider(
-                ControllerState::Missing,
-                Some(&provider),
-                format!(
-                    "provider {provider} is in the inventory, but namespace {} has no Deployment of it",
-                    installed.namespace
-                ),
-            )
-        },
-        None if is_current(object, now)
-            || provider == CORE_PROVIDER && is_current(&snapshot.workload.cluster, now) =>
-        {
-            Controller::of_provider(
-                ControllerState::Elsewhere,
-                Some(&provider),
-                format!(
-                    "provider {provider} is neither in the inventory nor has it a Deployment here, but it has reported on \
-                     {kind} {} as it is now: it runs outside this cluster, or was removed since",
-                    fields::name(object)
-                ),
-            )
+        Some(Installed { namespace, .. }) => {
+            let sentence = format!(
+                "provider {provider} is in the inventory, but namespace {namespace} has no Deployment of it"
+            );
+            Controller { namespace: Some(namespace.clone()), ..known(ControllerState::Missing, sentence) }
         }
-        None => Controller::of_provider(
-            ControllerState::NotInstalled,
-            Some(&provider),
-            format!("provider {provider} is neither in the inventory nor has it a Deployment anywhere"),
-        ),
+        None if is_seen() => {
+            let sentence = format!(
+                "provider {provider} is neither in the inventory nor has it a Deployment here, but it has reported on {kind} \
+                 {} as it is now: it runs outside this cluster, or was removed since",
+                fields::name(object)
+            );
+            known(ControllerState::Elsewhere, sentence)
+        }
+        None => {
+            let sentence =
+                format!("provider {provider} is neither in the inventory nor has it a Deployment anywhere");
+            known(ControllerState::NotInstalled, sentence)
+        }
     });
     found.version = installed.map(|it| it.version.clone());
     found
@@ -187,7 +179,7 @@ fn of_deployment(
     provider: &str,
     now: Timestamp,
 ) -> Controller {
-    let namespace = text(deployment, "/metadata/namespace").unwrap_or_default();
+    let namespace = fields::namespace(deployment);
     let name = fields::name(deployment);
     let desired = number(deployment, "/spec/replicas").unwrap_or(1);
     let available = number(deployment, "/status/availableReplicas").unwrap_or(0);
@@ -217,13 +209,10 @@ fn of_deployment(
         }
     };
     Controller {
-        state,
-        sentence,
-        provider: Some(provider.to_owned()),
-        version: None,
         namespace: Some(namespace.to_owned()),
         deployment: Some(name.to_owned()),
         leader: leader.map(|(leader, _)| leader),
+        ..Controller::of_provider(state, Some(provider), sentence)
     }
 }
 
@@ -246,7 +235,7 @@ fn leader(
 ) -> Option<(ControllerLeader, bool)> {
     let prefix = format!("{deployment}-");
     let lease = snapshot.leases.iter().find(|it| {
-        text(it, "/metadata/namespace") == Some(namespace)
+        fields::namespace(it) == namespace
             && text(it, "/spec/holderIdentity").is_some_and(|holder| holder.starts_with(&prefix))
     })?;
     let holder = text(lease, "/spec/holderIdentity")?.to_owned();
@@ -257,58 +246,56 @@ fn leader(
     Some((ControllerLeader { holder, renewed }, has_lapsed))
 }
 
-/// What is wrong with a controller, if anything.
-pub(crate) fn finding(controller: &Controller, kind: &str, program: &str) -> Option<Finding> {
-    let problem = match controller.state {
-        ControllerState::Running | ControllerState::Unknown => return None,
-        ControllerState::NotInstalled | ControllerState::Elsewhere => ExplainProblem::ProviderNotInstalled,
-        ControllerState::Missing => ExplainProblem::ControllerMissing,
-        ControllerState::ScaledToZero => ExplainProblem::ControllerScaledToZero,
-        ControllerState::NotAvailable => ExplainProblem::ControllerNotAvailable,
-        ControllerState::WithoutLeader => ExplainProblem::ControllerWithoutLeader,
-    };
-    let namespace = controller.namespace.clone().unwrap_or_default();
-    let provider = controller.provider.clone().unwrap_or_default();
-    let object = match &controller.deployment {
-        Some(name) => ObjectRef {
-            api_version: "apps/v1".to_owned(),
-            kind: "Deployment".to_owned(),
-            namespace: Some(namespace.clone()),
-            name: name.clone(),
-        },
-        None => ObjectRef {
-            api_version: "clusterctl.cluster.x-k8s.io/v1alpha3".to_owned(),
-            kind: "Provider".to_owned(),
-            namespace: controller.namespace.clone(),
-            name: provider.clone(),
-        },
-    };
-    let certainty = if controller.state == ControllerState::Elsewhere { "may be" } else { "is" };
-    let sentence = format!("No controller {certainty} reconciling {kind} objects: {}.", controller.sentence);
-    let finding = Finding::new(problem, object, sentence).with_controller(controller.clone());
-    let name = controller.deployment.clone().unwrap_or_default();
-    let all = format!("kubectl get deployments,pods -n {namespace}");
-    Some(match controller.state {
-        ControllerState::ScaledToZero => finding
-            .look(format!("kubectl describe deployment {name} -n {namespace}"))
-            .go_on(format!("kubectl scale deployment {name} -n {namespace} --replicas 1")),
-        ControllerState::NotAvailable => finding
-            .look(format!("kubectl describe deployment {name} -n {namespace}"))
-            .look(format!("kubectl get pods -n {namespace}")),
-        ControllerState::WithoutLeader => finding
-            .look(commands::logs(&namespace, &name))
-            .go_on(format!("kubectl rollout restart deployment {name} -n {namespace}")),
-        ControllerState::Missing => {
-            finding.look(all).go_on(install(program, &provider, controller.version.as_deref()))
-        }
-        _ => finding
-            .look(format!("kubectl get deployments -A -l {}={provider}", label::PROVIDER))
-            .go_on(install(program, &provider, None)),
-    })
+impl<'a> Inspector<'a> {
+    /// What is wrong with the controller of an object, if anything.
+    pub(crate) fn doubt<'o>(&self, object: &'o Value, controller: &Controller) -> Option<Draft<'a, 'o>> {
+        let problem = match controller.state {
+            ControllerState::Running | ControllerState::Unknown => return None,
+            ControllerState::NotInstalled | ControllerState::Elsewhere => {
+                ExplainProblem::ProviderNotInstalled
+            }
+            ControllerState::Missing => ExplainProblem::ControllerMissing,
+            ControllerState::ScaledToZero => ExplainProblem::ControllerScaledToZero,
+            ControllerState::NotAvailable => ExplainProblem::ControllerNotAvailable,
+            ControllerState::WithoutLeader => ExplainProblem::ControllerWithoutLeader,
+        };
+        let namespace = controller.namespace.as_deref().unwrap_or_default();
+        let provider = controller.provider.as_deref().unwrap_or_default();
+        let name = controller.deployment.as_deref().unwrap_or_default();
+        let concerned = if controller.deployment.is_some() {
+            Kind::deployment().object(Some(namespace), name)
+        } else {
+            inventory::kind().object(controller.namespace.as_deref(), provider)
+        };
+        let certainty = if controller.state == ControllerState::Elsewhere { "may be" } else { "is" };
+        let sentence = format!(
+            "No controller {certainty} reconciling {} objects: {}.",
+            fields::kind(object),
+            controller.sentence
+        );
+        let draft = self.sentence(problem, object, sentence).about(concerned).controller();
+        Some(match controller.state {
+            ControllerState::ScaledToZero => draft
+                .look(format!("kubectl describe deployment {name} -n {namespace}"))
+                .go_on(format!("kubectl scale deployment {name} -n {namespace} --replicas 1")),
+            ControllerState::NotAvailable => draft
+                .look(format!("kubectl describe deployment {name} -n {namespace}"))
+                .look(format!("kubectl get pods -n {namespace}")),
+            ControllerState::WithoutLeader => draft
+                .look(commands::logs(namespace, name))
+                .go_on(format!("kubectl rollout restart deployment {name} -n {namespace}")),
+            ControllerState::Missing => draft
+                .look(format!("kubectl get deployments,pods -n {namespace}"))
+                .go_on(install(self.program, provider, controller.version.as_deref())),
+            _ => draft
+                .look(format!("kubectl get deployments -A -l {}={provider}", label::PROVIDER))
+                .go_on(install(self.program, provider, None)),
+        })
+    }
 }
 
 /// Installs a provider.
-pub(crate) fn install(program: &str, provider: &str, version: Option<&str>) -> String {
+fn install(program: &str, provider: &str, version: Option<&str>) -> String {
     let version = version.map(|it| format!(":{it}")).unwrap_or_default();
     match ProviderType::from_label(provider) {
         Some((kind, name)) => format!("{program} init --{} {name}{version}", kind.prefix()),

@@ -2,19 +2,20 @@
 
 use capstan_api::{
     conditions::ConditionStatus,
-    names::{CORE_GROUP, annotation, finalizer, label},
+    names::{CORE_GROUP, annotation, finalizer},
 };
 use serde_json::Value;
 
 use super::{
     commands,
-    control_plane::is_control_plane,
-    finding::{ExplainProblem, Finding},
-    inspector::{Inspector, condition_text},
+    finding::ExplainProblem,
+    inspector::{Inspector, says},
     workers::MACHINE_OWNERS,
 };
-use crate::fields::{self, annotations, deleted, finalizers, group, is_deleting, is_owned, kind, name, text};
-use crate::snapshot::Reference;
+use crate::fields::{
+    self, annotations, finalizers, group, is_control_plane, is_deleting, is_owned, kind, name, text,
+};
+use crate::snapshot::{Reference, selector};
 use capstan_management::{ObjectRef, ownership::OwnershipGraph};
 
 /// Finalizers of core's own controllers.
@@ -61,7 +62,7 @@ impl<'a> Inspector<'a> {
             if is_deleting(object) {
                 self.add_finalizers(object);
             } else {
-                self.check_webhooks(object);
+                self.check_webhooks(object, None);
             }
         }
         self.check_own_finalizers(is_anything_left);
@@ -89,19 +90,13 @@ impl<'a> Inspector<'a> {
         let hooks: Vec<_> =
             annotations(machine).map(|(name, _)| name).filter(|it| is_hook(it)).cloned().collect();
         for hook in &hooks {
-            let finding = Finding::new(
-                ExplainProblem::DeletionHeldByHook,
-                ObjectRef::of(machine),
-                format!(
-                    "{} is deleted only after its hook, the annotation {hook}, is removed.",
-                    self.title(machine)
-                ),
-            )
-            .since(deleted(machine))
-            .with_condition(fields::report(machine, "Deleting").as_ref())
-            .look(commands::describe(self.snapshot, machine))
-            .go_on(commands::unannotate(self.snapshot, machine, hook));
-            self.add(finding);
+            let predicate = format!("is deleted only after its hook, the annotation {hook}, is removed.");
+            self.finding(ExplainProblem::DeletionHeldByHook, machine, predicate)
+                .since_deleted()
+                .reported("Deleting")
+                .describe()
+                .go_on(commands::unannotate(self.snapshot, machine, hook))
+                .add_to(self);
         }
         if !hooks.is_empty() {
             return;
@@ -141,29 +136,20 @@ impl<'a> Inspector<'a> {
             (false, true) => format!(" No controller has deleted {} yet.", list(&owned)),
             (true, true) => String::new(),
         };
-        let mut finding = Finding::new(
-            ExplainProblem::DeletionWaitsForDescendants,
-            ObjectRef::of(cluster),
-            format!("{} is deleted after these: {}.{more}", self.title(cluster), list(waited)),
-        )
-        .since(deleted(cluster))
-        .with_condition(fields::report(cluster, "Deleting").as_ref())
-        .with_controller(self.controller_of(cluster))
-        .look(format!(
-            "kubectl get machinedeployments,machinesets,machines -n {} -l {}={}",
+        let predicate = format!("is deleted after these: {}.{more}", list(waited));
+        let look = format!(
+            "kubectl get machinedeployments,machinesets,machines -n {} -l {}",
             self.namespace,
-            label::CLUSTER_NAME,
-            name(cluster)
-        ));
-        for object in loose.iter().take(NAMES) {
-            finding = finding.go_on(format!(
-                "kubectl delete {} {} -n {}",
-                commands::resource(self.snapshot, group(object), kind(object)),
-                name(object),
-                self.namespace
-            ));
-        }
-        self.add(finding);
+            selector(name(cluster))
+        );
+        let draft = self
+            .finding(ExplainProblem::DeletionWaitsForDescendants, cluster, predicate)
+            .since_deleted()
+            .reported("Deleting")
+            .controller()
+            .look(look);
+        let loose = loose.into_iter().take(NAMES);
+        loose.fold(draft, |draft, it| draft.go_on(commands::delete(self.snapshot, it))).add_to(self);
     }
 
     /// Adds the finalizer that holds an object.
@@ -175,36 +161,31 @@ impl<'a> Inspector<'a> {
 
     fn add_finalizer(&mut self, object: &Value, holder: &str) {
         let report = fields::report(object, "Deleting").filter(|it| it.status == ConditionStatus::True);
-        let says = report.as_ref().map(|it| format!("; {}", condition_text(it))).unwrap_or_default();
-        let (look, call) = (commands::describe(self.snapshot, object), self.title(object));
-        let finding = |whose: &str| {
-            Finding::new(
-                ExplainProblem::DeletionHeldByFinalizer,
-                ObjectRef::of(object),
-                format!("{call} is being deleted, and held by finalizer {holder}, {whose}{says}."),
-            )
-            .since(deleted(object))
-            .with_condition(report.as_ref())
+        let says = says(report.as_ref());
+        let draft = |whose: &str| {
+            let predicate = format!("is being deleted, and held by finalizer {holder}, {whose}{says}.");
+            self.finding(ExplainProblem::DeletionHeldByFinalizer, object, predicate)
+                .since_deleted()
+                .condition(report.as_ref())
         };
-        let finding = match holder_of(object, holder) {
+        let draft = match holder_of(object, holder) {
             Holder::Controller => {
                 let whose = match self.controller_of(object).provider {
                     Some(provider) => format!("which provider {provider} removes"),
                     None => "which its own controller removes".to_owned(),
                 };
-                return self.add_unfinished(object, finding(&whose));
+                let draft = draft(&whose);
+                return self.add_unfinished(object, draft);
             }
-            Holder::Kubernetes => {
-                finding("which Kubernetes removes once all that it owns is gone").look(look)
-            }
+            Holder::Kubernetes => draft("which Kubernetes removes once all that it owns is gone").describe(),
             Holder::Stranger(domain) => {
                 let whose = format!(
                     "which belongs to no provider: the owner of {domain} removes it, or you do once what it protects is gone"
                 );
-                finding(&whose).look(look).go_on(commands::unfinalize(self.snapshot, object, holder))
+                draft(&whose).describe().go_on(commands::unfinalize(self.snapshot, object, holder))
             }
         };
-        self.add(finding);
+        draft.add_to(self);
     }
 }
 

@@ -157,59 +157,6 @@ pub struct Finding {
     pub commands: Vec<FindingCommand>,
 }
 
-impl Finding {
-    pub(crate) fn new(problem: ExplainProblem, object: ObjectRef, sentence: impl Into<String>) -> Self {
-        Self {
-            problem,
-            object,
-            sentence: sentence.into(),
-            condition: None,
-            since: None,
-            controller: None,
-            commands: Vec::new(),
-        }
-    }
-
-    pub(crate) fn since(mut self, since: Option<Timestamp>) -> Self {
-        self.since = since.or(self.since);
-        self
-    }
-
-    /// With a condition of the object, and since when it holds.
-    pub(crate) fn with_condition(mut self, report: Option<&Report>) -> Self {
-        if let Some(report) = report {
-            self.condition = Some(report.into());
-            self.since = report.since.or(self.since);
-        }
-        self
-    }
-
-    pub(crate) fn with_controller(mut self, controller: Controller) -> Self {
-        self.controller = Some(controller);
-        self
-    }
-
-    pub(crate) fn look(self, command: impl Into<String>) -> Self {
-        self.with(CommandPurpose::Look, command.into())
-    }
-
-    pub(crate) fn look_if(self, command: Option<String>) -> Self {
-        match command {
-            Some(command) => self.look(command),
-            None => self,
-        }
-    }
-
-    pub(crate) fn go_on(self, command: impl Into<String>) -> Self {
-        self.with(CommandPurpose::GoOn, command.into())
-    }
-
-    fn with(mut self, purpose: CommandPurpose, command: String) -> Self {
-        self.commands.push(FindingCommand { purpose, command });
-        self
-    }
-}
-
 /// The state of a Cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]

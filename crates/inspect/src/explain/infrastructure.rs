@@ -1,17 +1,20 @@
 //! The infrastructure of a Cluster, and the endpoint of its control plane.
 
-use capstan_api::{conditions::ConditionStatus, contract::ContractVersion, names::annotation};
+use capstan_api::{
+    conditions::{ConditionStatus, Report},
+    contract::ContractVersion,
+    names::annotation,
+};
 use serde_json::{Value, json};
 
 use super::{
     commands,
-    finding::{ExplainProblem, Finding},
-    inspector::{Inspector, condition_text},
+    finding::ExplainProblem,
+    inspector::{Inspector, says},
     references::{Found, PROVISIONED},
 };
-use crate::fields::{self, created, has_endpoint, has_external_manager};
+use crate::fields::{self, created, has_endpoint, has_external_manager, is_negative};
 use crate::snapshot::Reference;
-use capstan_management::ObjectRef;
 
 impl<'a> Inspector<'a> {
     pub(crate) fn check_infrastructure(&mut self) {
@@ -46,12 +49,9 @@ impl<'a> Inspector<'a> {
         } else {
             format!("is not provisioned: {} is not true", found.path(PROVISIONED))
         };
-        let says = report.as_ref().map(|it| format!("; {}", condition_text(it))).unwrap_or_default();
-        let sentence = format!("{} {state}{says}.", self.title(object));
-        let finding = Finding::new(ExplainProblem::InfrastructureNotReady, ObjectRef::of(object), sentence)
-            .since(created(object))
-            .with_condition(report.as_ref());
-        self.add_unfinished(object, finding);
+        let predicate = format!("{state}{}.", says(report.as_ref()));
+        let finding = self.finding(ExplainProblem::InfrastructureNotReady, object, predicate);
+        self.add_unfinished(object, finding.since_created().condition(report.as_ref()));
         is_provisioned
     }
 
@@ -61,24 +61,17 @@ impl<'a> Inspector<'a> {
             Some(ContractVersion::V1Beta1) => json!({"ready": true}),
             _ => json!({"initialization": {"provisioned": true}}),
         };
-        let finding = Finding::new(
-            ExplainProblem::ExternallyManaged,
-            ObjectRef::of(object),
-            format!(
-                "{} is managed externally, because it has {}: its provider leaves it alone, and its manager has not set {} to \
-                 true.",
-                self.title(object),
-                annotation::MANAGED_BY,
-                found.path(PROVISIONED),
-            ),
-        )
-        .since(created(object))
-        .look(commands::describe(self.snapshot, object))
-        .go_on(format!(
-            "{} --subresource status",
-            commands::patch(self.snapshot, object, &json!({ "status": status }))
-        ));
-        self.add(finding);
+        let predicate = format!(
+            "is managed externally, because it has {}: its provider leaves it alone, and its manager has not set {} to true.",
+            annotation::MANAGED_BY,
+            found.path(PROVISIONED),
+        );
+        let patch = commands::patch(self.snapshot, object, &json!({ "status": status }));
+        self.finding(ExplainProblem::ExternallyManaged, object, predicate)
+            .since_created()
+            .describe()
+            .go_on(format!("{patch} --subresource status"))
+            .add_to(self);
     }
 
     fn add_missing_endpoint(&mut self, infrastructure: &Value) {
@@ -105,30 +98,25 @@ impl<'a> Inspector<'a> {
             (infrastructure, sentence)
         };
         let endpoint = json!({"spec": {"controlPlaneEndpoint": {"host": "HOST", "port": 6443}}});
-        let controller = self.controller_of(object);
-        let finding = Finding::new(ExplainProblem::EndpointMissing, ObjectRef::of(object), sentence)
+        self.sentence(ExplainProblem::EndpointMissing, object, sentence)
             .since(created(cluster))
-            .look(commands::describe(self.snapshot, object))
-            .look_if(controller.logs())
+            .controller()
+            .describe()
+            .logs()
             .go_on(commands::patch(self.snapshot, cluster, &endpoint))
-            .with_controller(controller);
-        self.add(finding);
+            .add_to(self);
     }
 }
 
 /// The condition of a provider's object that says what is wrong: its summary, or else the first that does not hold.
-pub(crate) fn worst(object: &Value) -> Option<capstan_api::conditions::Report> {
-    // Conditions that are good news when they are False.
-    const NEGATIVE: [&str; 7] =
-        ["Paused", "Deleting", "RollingOut", "ScalingUp", "ScalingDown", "Updating", "Remediating"];
+pub(crate) fn worst(object: &Value) -> Option<Report> {
     let reports = fields::reports(object);
     let summary = |type_: &str| reports.iter().find(|it| it.type_ == type_);
     match summary("Ready").or_else(|| summary("Available")) {
         Some(report) if report.status == ConditionStatus::True => None,
         Some(report) => Some(report.clone()),
-        None => reports
-            .iter()
-            .find(|it| it.status != ConditionStatus::True && !NEGATIVE.contains(&it.type_.as_str()))
-            .cloned(),
+        None => {
+            reports.iter().find(|it| it.status != ConditionStatus::True && !is_negative(&it.type_)).cloned()
+        }
     }
 }

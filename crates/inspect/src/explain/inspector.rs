@@ -8,13 +8,12 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{
-    commands,
     controllers::{Controller, controller},
     finding::{ClusterState, ExplainProblem, Explanation, Finding},
     snapshot::ExplainSnapshot,
 };
 use crate::fields::{
-    self, created, deleted, group, is_deleting, is_paused_by_annotation, is_true, kind, name, text,
+    self, created, deleted, group, is_deleting, is_paused_by_annotation, is_true, kind, name, namespace, text,
 };
 use crate::snapshot::{WorkloadIndex, WorkloadSnapshot};
 use capstan_management::ObjectRef;
@@ -34,7 +33,7 @@ pub(crate) struct Inspector<'a> {
     pub(crate) workload: &'a WorkloadSnapshot,
     pub(crate) index: WorkloadIndex<'a>,
     pub(crate) cluster: &'a Value,
-    pub(crate) namespace: String,
+    pub(crate) namespace: &'a str,
     pub(crate) program: &'a str,
     pub(crate) now: Timestamp,
     findings: Vec<Finding>,
@@ -44,7 +43,7 @@ impl<'a> Inspector<'a> {
     pub(crate) fn new(snapshot: &'a ExplainSnapshot, program: &'a str, now: Timestamp) -> Self {
         let workload = &snapshot.workload;
         let (cluster, index) = (&workload.cluster, workload.index());
-        let namespace = text(cluster, "/metadata/namespace").unwrap_or_default().to_owned();
+        let namespace = namespace(cluster);
         Self { snapshot, workload, index, cluster, namespace, program, now, findings: Vec::new() }
     }
 
@@ -74,6 +73,12 @@ impl<'a> Inspector<'a> {
         format!("{} {}/{}", kind(object), self.namespace, name(object))
     }
 
+    /// The command that asks the workload cluster something.
+    pub(crate) fn in_workload_cluster(&self, words: &str) -> String {
+        let (program, name, namespace) = (self.program, name(self.cluster), self.namespace);
+        format!("kubectl --kubeconfig <({program} get kubeconfig {name} -n {namespace}) {words}")
+    }
+
     pub(crate) fn controller_of(&self, object: &Value) -> Controller {
         controller(self.snapshot, object, self.now)
     }
@@ -93,10 +98,7 @@ impl<'a> Inspector<'a> {
     }
 
     pub(crate) fn is_provisioned(&self) -> bool {
-        is_true(
-            self.cluster,
-            &["/status/initialization/infrastructureProvisioned", "/status/infrastructureReady"],
-        )
+        fields::is_provisioned(self.cluster)
     }
 
     pub(crate) fn is_initialized(&self) -> bool {
@@ -108,16 +110,11 @@ impl<'a> Inspector<'a> {
             || self.condition("ControlPlaneInitialized").is_some_and(|it| it.status == ConditionStatus::True)
     }
 
-    /// What sums a Cluster up; older cores know only whether it is ready.
-    fn summary_report(&self) -> Option<Report> {
-        self.condition("Available").or_else(|| self.condition("Ready"))
-    }
-
     pub(crate) fn state(&self) -> ClusterState {
         if is_deleting(self.cluster) {
             return ClusterState::Deleting;
         }
-        match self.summary_report().map(|it| it.status) {
+        match fields::summary(self.cluster).map(|it| it.status) {
             Some(ConditionStatus::True) => ClusterState::Available,
             Some(ConditionStatus::False) => ClusterState::NotAvailable,
             Some(ConditionStatus::Unknown) | None => ClusterState::Unknown,
@@ -128,24 +125,14 @@ impl<'a> Inspector<'a> {
     pub(crate) fn check_cluster(&mut self) {
         let cluster = self.cluster;
         if let Some(note) = self.workload.unreadable(group(cluster), "Cluster", name(cluster)) {
-            let sentence = format!("{} cannot be read: {}.", self.title(cluster), note.reason);
+            let predicate = format!("cannot be read: {}.", note.reason);
             if !self.check_controller(cluster) {
-                self.add(Finding::new(ExplainProblem::Unreadable, ObjectRef::of(cluster), sentence));
+                self.finding(ExplainProblem::Unreadable, cluster, predicate).add_to(self);
             }
             return;
         }
         if is_true(cluster, &["/spec/paused"]) {
-            let finding = Finding::new(
-                ExplainProblem::Paused,
-                ObjectRef::of(cluster),
-                format!(
-                    "{} is paused by spec.paused: no controller touches it or anything that belongs to it.",
-                    self.title(cluster)
-                ),
-            )
-            .with_condition(self.condition("Paused").as_ref())
-            .go_on(commands::patch(self.snapshot, cluster, &json!({"spec": {"paused": false}})));
-            self.add(finding);
+            self.add_paused(cluster, "no controller touches it or anything that belongs to it");
         }
         if is_paused_by_annotation(cluster) {
             self.add_paused_by_annotation(cluster);
@@ -153,19 +140,23 @@ impl<'a> Inspector<'a> {
         self.check_controller(cluster);
         let is_seen = text(cluster, "/status/phase").is_some() || !fields::reports(cluster).is_empty();
         if !is_seen && self.count() == 0 {
-            let finding = Finding::new(
-                ExplainProblem::NotObserved,
-                ObjectRef::of(cluster),
-                format!(
-                    "No controller has reported on {} yet: it has neither phase nor conditions.",
-                    self.title(cluster)
-                ),
-            )
-            .since(created(cluster))
-            .with_controller(self.controller_of(cluster))
-            .look(format!("kubectl get deployments -A -l {}={CORE_PROVIDER}", label::PROVIDER));
-            self.add(finding);
+            let sentence = format!(
+                "No controller has reported on {} yet: it has neither phase nor conditions.",
+                self.title(cluster)
+            );
+            self.sentence(ExplainProblem::NotObserved, cluster, sentence)
+                .since_created()
+                .controller()
+                .look(format!("kubectl get deployments -A -l {}={CORE_PROVIDER}", label::PROVIDER))
+                .add_to(self);
         }
+    }
+
+    pub(crate) fn add_paused(&mut self, object: &Value, effect: &str) {
+        self.finding(ExplainProblem::Paused, object, format_args!("is paused by spec.paused: {effect}."))
+            .reported("Paused")
+            .patch(&json!({"spec": {"paused": false}}))
+            .add_to(self);
     }
 
     /// What nothing else explains: gates, and conditions with reasons of the Cluster's controller.
@@ -191,23 +182,18 @@ impl<'a> Inspector<'a> {
         let all = fields::reports(self.cluster);
         let bad =
             all.iter().find(|it| PARTS.contains(&it.type_.as_str()) && it.status != ConditionStatus::True);
-        if let Some(report) = bad.cloned().or_else(|| self.summary_report()) {
+        if let Some(report) = bad.cloned().or_else(|| fields::summary(self.cluster)) {
             self.add_condition(Some(&report), &format!("reports only this: {}", condition_text(&report)));
         }
     }
 
     fn add_condition(&mut self, report: Option<&Report>, says: &str) {
-        let cluster = self.cluster;
-        let finding = Finding::new(
-            ExplainProblem::Condition,
-            ObjectRef::of(cluster),
-            format!("{} {says}.", self.title(cluster)),
-        )
-        .since(created(cluster))
-        .with_condition(report)
-        .with_controller(self.controller_of(cluster))
-        .look(commands::describe(self.snapshot, cluster));
-        self.add(finding);
+        self.finding(ExplainProblem::Condition, self.cluster, format_args!("{says}."))
+            .since_created()
+            .condition(report)
+            .controller()
+            .describe()
+            .add_to(self);
     }
 
     pub(crate) fn finish(self) -> Explanation {
@@ -230,7 +216,7 @@ impl<'a> Inspector<'a> {
         };
         let since = match state {
             ClusterState::Deleting => deleted(self.cluster),
-            _ => self.summary_report().and_then(|it| it.since).or_else(|| created(self.cluster)),
+            _ => fields::summary(self.cluster).and_then(|it| it.since).or_else(|| created(self.cluster)),
         };
         let unreadable = self.workload.unreadable.iter().map(|it| match it.what.name.as_str() {
             "" => format!("{} objects: {}", it.what.kind, it.reason),
@@ -246,6 +232,11 @@ impl<'a> Inspector<'a> {
             unreadable: unreadable.collect(),
         }
     }
+}
+
+/// A condition behind a sentence.
+pub(crate) fn says(report: Option<&Report>) -> String {
+    report.map(|it| format!("; {}", condition_text(it))).unwrap_or_default()
 }
 
 /// A condition within a sentence.

@@ -5,14 +5,12 @@ use serde_json::Value;
 
 use super::{
     commands,
-    finding::{ExplainProblem, Finding},
+    finding::ExplainProblem,
     infrastructure::worst,
-    inspector::{Inspector, condition_text},
+    inspector::{Inspector, says},
     references::DATA_CREATED,
 };
-use crate::fields::{
-    self, created, is_deleting, is_paused_by_annotation, is_true, name, terminal_failure, text,
-};
+use crate::fields::{self, is_deleting, is_paused_by_annotation, is_provisioned, terminal_failure, text};
 use crate::snapshot::Reference;
 use capstan_management::ObjectRef;
 
@@ -38,24 +36,13 @@ impl<'a> Inspector<'a> {
         let failure = terminal_failure(machine);
         if failure.is_some() || text(machine, "/status/phase") == Some("Failed") {
             let failure = failure.map(|it| format!(": {it}")).unwrap_or_default();
-            let finding = Finding::new(
-                ExplainProblem::MachineFailed,
-                ObjectRef::of(machine),
-                format!(
-                    "{} has failed{failure}. It does not recover and must be replaced.",
-                    self.title(machine)
-                ),
-            )
-            .since(created(machine))
-            .with_condition(worst(machine).as_ref())
-            .look(commands::describe(self.snapshot, machine))
-            .go_on(format!(
-                "kubectl delete {} {} -n {}",
-                commands::resource(self.snapshot, CORE_GROUP, "Machine"),
-                name(machine),
-                self.namespace
-            ));
-            self.add(finding);
+            let predicate = format!("has failed{failure}. It does not recover and must be replaced.");
+            self.finding(ExplainProblem::MachineFailed, machine, predicate)
+                .since_created()
+                .condition(worst(machine).as_ref())
+                .describe()
+                .go_on(commands::delete(self.snapshot, machine))
+                .add_to(self);
             return;
         }
         if !self.check_template(machine, "/spec", "spec") {
@@ -98,17 +85,15 @@ impl<'a> Inspector<'a> {
         }
         let object = found.object;
         let report = worst(object);
-        let says = report.as_ref().map(|it| format!("; {}", condition_text(it))).unwrap_or_default();
         let sentence = format!(
-            "{} waits for its bootstrap data, which {} has not created: {} is not true{says}.",
+            "{} waits for its bootstrap data, which {} has not created: {} is not true{}.",
             self.title(owner),
             self.title(object),
-            found.path(DATA_CREATED)
+            found.path(DATA_CREATED),
+            says(report.as_ref())
         );
-        let finding = Finding::new(ExplainProblem::BootstrapNotReady, ObjectRef::of(object), sentence)
-            .since(created(object))
-            .with_condition(report.as_ref());
-        self.add_unfinished(object, finding);
+        let finding = self.sentence(ExplainProblem::BootstrapNotReady, object, sentence);
+        self.add_unfinished(object, finding.since_created().condition(report.as_ref()));
         false
     }
 
@@ -118,65 +103,41 @@ impl<'a> Inspector<'a> {
         if self.snapshot.secrets.contains(secret) || !is_readable || !is_needed {
             return true;
         }
-        let object = ObjectRef {
-            api_version: "v1".to_owned(),
-            kind: "Secret".to_owned(),
-            namespace: Some(self.namespace.clone()),
-            name: secret.to_owned(),
-        };
-        let sentence = format!(
-            "{} waits for its bootstrap data, but Secret {}/{secret} ({path}.bootstrap.dataSecretName) does not exist.",
-            self.title(owner),
-            self.namespace
+        let namespace = self.namespace;
+        let predicate = format!(
+            "waits for its bootstrap data, but Secret {namespace}/{secret} ({path}.bootstrap.dataSecretName) does not exist."
         );
-        let finding = Finding::new(ExplainProblem::BootstrapDataMissing, object, sentence)
-            .since(created(owner))
-            .with_condition(fields::report(owner, "BootstrapConfigReady").as_ref())
-            .look(format!("kubectl get secrets -n {}", self.namespace))
+        self.finding(ExplainProblem::BootstrapDataMissing, owner, predicate)
+            .about(ObjectRef::new("v1", "Secret", Some(namespace), secret))
+            .since_created()
+            .reported("BootstrapConfigReady")
+            .look(format!("kubectl get secrets -n {namespace}"))
             .go_on(format!(
-                "kubectl create secret generic {secret} -n {} --from-file value=bootstrap-data",
-                self.namespace
-            ));
-        self.add(finding);
+                "kubectl create secret generic {secret} -n {namespace} --from-file value=bootstrap-data"
+            ))
+            .add_to(self);
         false
     }
 
     fn check_node(&mut self, machine: &'a Value) {
-        let controller = self.controller_of(machine);
         let has_node = text(machine, "/status/nodeRef/name").is_some();
-        let provider_id = text(machine, "/spec/providerID");
-        let report = if has_node {
-            worst(machine)
+        let report = fields::report(machine, "NodeReady").filter(|_| !has_node).or_else(|| worst(machine));
+        let says = says(report.as_ref());
+        let draft = if has_node {
+            let predicate = format!("has a Node, but is not ready{says}.");
+            self.finding(ExplainProblem::MachineNotReady, machine, predicate)
         } else {
-            fields::report(machine, "NodeReady").or_else(|| worst(machine))
-        };
-        let says = report.as_ref().map(|it| format!("; {}", condition_text(it))).unwrap_or_default();
-        let finding = if has_node {
-            let sentence = format!("{} has a Node, but is not ready{says}.", self.title(machine));
-            Finding::new(ExplainProblem::MachineNotReady, ObjectRef::of(machine), sentence)
-        } else {
-            let sentence = match provider_id {
+            let predicate = match text(machine, "/spec/providerID") {
                 Some(id) => format!(
-                    "{} runs as {id}, but no Node with that providerID has joined the workload cluster{says}. Either the \
-                     machine failed to boot and join, or no cloud provider sets the providerID of its Node.",
-                    self.title(machine)
+                    "runs as {id}, but no Node with that providerID has joined the workload cluster{says}. Either the machine \
+                     failed to boot and join, or no cloud provider sets the providerID of its Node."
                 ),
-                None => {
-                    format!("{} has no providerID, so its Node cannot be found{says}.", self.title(machine))
-                }
+                None => format!("has no providerID, so its Node cannot be found{says}."),
             };
-            let (program, cluster) = (self.program, name(self.cluster));
-            Finding::new(ExplainProblem::MachineWithoutNode, ObjectRef::of(machine), sentence).look(format!(
-                "kubectl --kubeconfig <({program} get kubeconfig {cluster} -n {}) get nodes -o wide",
-                self.namespace
-            ))
+            self.finding(ExplainProblem::MachineWithoutNode, machine, predicate)
+                .look(self.in_workload_cluster("get nodes -o wide"))
         };
-        let finding = finding
-            .since(created(machine))
-            .with_condition(report.as_ref())
-            .look(commands::describe(self.snapshot, machine))
-            .with_controller(controller);
-        self.add(finding);
+        draft.since_created().condition(report.as_ref()).describe().controller().add_to(self);
     }
 }
 
@@ -184,10 +145,7 @@ impl<'a> Inspector<'a> {
 fn is_well(machine: &Value) -> bool {
     let is_ready = match fields::report(machine, "Ready") {
         Some(report) => report.status == ConditionStatus::True,
-        None => is_true(
-            machine,
-            &["/status/initialization/infrastructureProvisioned", "/status/infrastructureReady"],
-        ),
+        None => is_provisioned(machine),
     };
     text(machine, "/status/nodeRef/name").is_some()
         && is_ready

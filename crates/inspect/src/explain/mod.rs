@@ -7,6 +7,7 @@ mod commands;
 mod control_plane;
 mod controllers;
 mod deletion;
+mod draft;
 mod finding;
 mod infrastructure;
 mod inspector;

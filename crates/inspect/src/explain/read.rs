@@ -3,19 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use capstan_api::names::{CORE_GROUP, label, secret};
-use capstan_management::{ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError, inventory::Inventory};
+use capstan_management::{
+    ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError,
+    inventory::{self, Inventory},
+};
 use futures::{
     StreamExt, TryStreamExt,
     future::{try_join, try_join_all},
     stream,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{ExplainSnapshot, topology, webhooks, workers::MACHINE_OWNERS};
 use crate::{
     clusters::ClusterError,
-    fields::text,
-    snapshot::{CrdDetail, Reader, Wanted, WorkloadSnapshot, kind_ref, selector},
+    fields::{stand_in, text},
+    snapshot::{CrdDetail, Reader, Wanted, WorkloadSnapshot, selector},
 };
 
 /// Reads all that an explanation of a Cluster needs. Only the Cluster itself must be readable; what else is not is noted.
@@ -46,13 +49,7 @@ async fn read_providers(reader: &Reader<'_>) -> Result<ExplainSnapshot, ServerEr
         match Inventory::read(reader.cluster).await {
             Ok(inventory) => Ok(inventory),
             Err(error) => {
-                let what = ObjectRef {
-                    api_version: "clusterctl.cluster.x-k8s.io/v1alpha3".to_owned(),
-                    kind: "Provider".to_owned(),
-                    namespace: None,
-                    name: String::new(),
-                };
-                reader.note(what, error).map(|()| Inventory::default())
+                reader.note(inventory::kind().object(None, ""), error).map(|()| Inventory::default())
             }
         }
     };
@@ -136,12 +133,7 @@ async fn class(reader: &Reader<'_>, cluster: &Value) -> Result<Option<Value>, Se
         return Ok(None);
     };
     let found = reader.metadata(kind, &namespace, &name).await?;
-    Ok(found.map(|_| {
-        json!({
-            "apiVersion": kind.resource.api_version, "kind": "ClusterClass",
-            "metadata": {"namespace": namespace, "name": name},
-        })
-    }))
+    Ok(found.map(|_| stand_in(&kind.object(Some(&namespace), &name))))
 }
 
 /// Only names are read: an explanation needs no secret.
@@ -150,7 +142,7 @@ async fn secret_names(reader: &Reader<'_>) -> Result<BTreeSet<String>, ServerErr
     let listed = reader.cluster.list_metadata(kind, Some(reader.namespace), &selector(reader.name)).await;
     match listed {
         Ok(found) => Ok(found.into_iter().filter_map(|it| it.metadata.name).collect()),
-        Err(error) => reader.note(kind_ref(kind), error).map(|()| BTreeSet::new()),
+        Err(error) => reader.note(kind.object(None, ""), error).map(|()| BTreeSet::new()),
     }
 }
 
@@ -187,7 +179,7 @@ async fn endpoints(
     match service {
         Ok(None) => Ok(Some(None)),
         Ok(Some(_)) => Ok(slices.map(|it| Some(it.iter().map(ready_endpoints).sum()))),
-        Err(error) => reader.unread(services, namespace, name, error).map(|()| None),
+        Err(error) => reader.unread(services, Some(namespace), name, error).map(|()| None),
     }
 }
 

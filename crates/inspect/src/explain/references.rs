@@ -1,20 +1,15 @@
 //! From a reference to its object, or to why there is none.
 
 use capstan_api::{
-    contract::{ContractVersion, compare_versions, crd_name},
+    contract::{ContractVersion, NoCompatibleContract, compare_versions, crd_name, list_served},
     names::{BOOTSTRAP_GROUP, CONTROL_PLANE_GROUP, annotation},
 };
 use serde_json::{Value, json};
 
 use super::{
-    commands,
-    controllers::{self, ControllerState},
-    finding::{ExplainProblem, Finding},
-    inspector::Inspector,
+    commands, controllers::ControllerState, draft::Draft, finding::ExplainProblem, inspector::Inspector,
 };
-use crate::fields::{
-    self, created, is_deleting, is_paused_by_annotation, kind, name, terminal_failure, text,
-};
+use crate::fields::{self, is_deleting, is_paused_by_annotation, kind, terminal_failure, text};
 use crate::snapshot::{Crd, Reference};
 use capstan_management::ObjectRef;
 
@@ -61,20 +56,17 @@ impl Found<'_> {
 impl<'a> Inspector<'a> {
     /// The object that a field of another one names. Adds what keeps it from being found.
     pub(crate) fn follow(&mut self, owner: &Value, field: &str, reference: &Reference) -> Option<Found<'a>> {
-        let snapshot = self.snapshot;
         let Reference { group, kind, name, .. } = reference;
         if let Some(note) = self.workload.unreadable(group, kind, name) {
+            let stand_in = fields::stand_in(&self.target(owner, reference));
             // A conversion webhook that does not answer is a finding of its own.
-            if !self.check_webhooks(&self.stand_in(owner, reference)) {
+            if !self.check_webhooks(&stand_in, None) {
                 let sentence = format!(
                     "{kind} {name}, which {field} of {} names, cannot be read: {}.",
                     self.title(owner),
                     note.reason
                 );
-                self.add(
-                    Finding::new(ExplainProblem::Unreadable, self.target(owner, reference), sentence)
-                        .look(commands::describe(snapshot, &self.stand_in(owner, reference))),
-                );
+                self.sentence(ExplainProblem::Unreadable, &stand_in, sentence).describe().add_to(self);
             }
             return None;
         }
@@ -84,13 +76,14 @@ impl<'a> Inspector<'a> {
                 self.add_missing_kind(owner, field, reference);
                 return None;
             }
-            Some(crd) => {
-                let Some(picked) = crd.picked().filter(|_| crd.is_namespaced) else {
-                    self.add_once(self.broken_contract(owner, field, reference, crd));
+            Some(crd) => match crd.picked() {
+                Ok(picked) if crd.is_namespaced => Some(picked.contract),
+                picked => {
+                    let broken = picked.err().filter(|_| crd.is_namespaced);
+                    self.unusable(owner, field, reference, crd, broken.as_ref()).add_once_to(self);
                     return None;
-                };
-                Some(picked.contract)
-            }
+                }
+            },
         };
         let Some(object) = self.index.object(reference) else {
             self.add_missing_object(owner, field, reference);
@@ -102,115 +95,111 @@ impl<'a> Inspector<'a> {
     fn add_missing_kind(&mut self, owner: &Value, field: &str, reference: &Reference) {
         let Reference { group, kind, .. } = reference;
         let crd = crd_name(group, kind);
-        let sentence = match self.workload.misnamed.get(&crd) {
-            None => format!(
-                "{} refers by {field} to a {kind} of {group}, but that kind is not installed: CustomResourceDefinition \
-                 {crd} does not exist.",
-                self.title(owner)
-            ),
+        let why = match self.workload.misnamed.get(&crd) {
+            None => format!("but that kind is not installed: CustomResourceDefinition {crd} does not exist"),
             Some(other) => format!(
-                "{} refers by {field} to a {kind} of {group}, whose CustomResourceDefinition is called {other}; \
-                 controllers look for it under the name {crd}, and do not find it.",
-                self.title(owner)
+                "whose CustomResourceDefinition is called {other}; controllers look for it under the name {crd}, and do not \
+                 find it"
             ),
         };
+        let predicate = format!("refers by {field} to a {kind} of {group}, {why}.");
         let flag = match group.as_str() {
             BOOTSTRAP_GROUP => "bootstrap",
             CONTROL_PLANE_GROUP => "control-plane",
             _ => "infrastructure",
         };
-        let finding = Finding::new(ExplainProblem::KindNotInstalled, self.target(owner, reference), sentence)
-            .since(created(owner))
+        self.finding(ExplainProblem::KindNotInstalled, owner, predicate)
+            .about(self.target(owner, reference))
+            .since_created()
             .look(format!("kubectl get crds | grep {group}"))
-            .go_on(format!("{} init --{flag} PROVIDER", self.program));
-        self.add(finding);
+            .go_on(format!("{} init --{flag} PROVIDER", self.program))
+            .add_to(self);
     }
 
-    /// What is wrong with a CRD that core does not speak with: its scope, or its contract labels.
-    fn broken_contract(&self, owner: &Value, field: &str, reference: &Reference, crd: &Crd) -> Finding {
+    /// What is wrong with a CRD that core does not speak with: its contract labels, or else its scope.
+    fn unusable<'o>(
+        &self,
+        owner: &'o Value,
+        field: &str,
+        reference: &Reference,
+        crd: &Crd,
+        broken: Option<&NoCompatibleContract>,
+    ) -> Draft<'a, 'o> {
         let crd_name = &crd.name;
-        let finding = |problem: ExplainProblem, reason: &str| {
-            let object = ObjectRef {
-                api_version: "apiextensions.k8s.io/v1".to_owned(),
-                kind: "CustomResourceDefinition".to_owned(),
-                namespace: None,
-                name: crd_name.clone(),
-            };
-            let sentence = format!(
-                "{} refers by {field} to {} {}, but CustomResourceDefinition {crd_name} {reason}.",
-                self.title(owner),
-                reference.kind,
-                reference.name
+        let draft = |problem: ExplainProblem, reason: &str| {
+            let Reference { kind, name, .. } = reference;
+            let predicate = format!(
+                "refers by {field} to {kind} {name}, but CustomResourceDefinition {crd_name} {reason}."
             );
-            Finding::new(problem, object, sentence)
-                .since(created(owner))
+            self.finding(problem, owner, predicate)
+                .about(crd.reference())
+                .since_created()
                 .look(format!("kubectl get crd {crd_name} --show-labels"))
         };
-        if !crd.is_namespaced {
-            let reason = "has spec.scope Cluster: the kind is cluster-scoped, and the contract asks for a namespaced one. \
-                          Its scope cannot be changed; install a release of the provider whose CRD has scope Namespaced";
-            return finding(ExplainProblem::ClusterScoped, reason);
-        }
-        let served: Vec<_> = crd.served().collect();
         let set = |label: &str| {
-            let version = served.iter().max_by(|a, b| compare_versions(a, b)).unwrap_or(&"VERSION");
+            let version = crd.served().max_by(|a, b| compare_versions(a, b)).unwrap_or("VERSION");
             format!("kubectl label crd {crd_name} {label}={version} --overwrite")
         };
-        let labels = ContractVersion::PREFERENCE.map(ContractVersion::label);
-        let named = |label: &String| {
-            let value = crd.labels.get(label).filter(|it| !it.is_empty())?;
-            Some((label.clone(), value.clone()))
-        };
-        let named: Vec<_> = labels.iter().filter_map(named).collect();
-        let Some((label, _)) = named.first() else {
-            let [new, old] = &labels;
-            let reason =
-                format!("has no label {new} or {old}, so no controller knows how to speak with its provider");
-            return finding(ExplainProblem::NoContract, &reason).go_on(set(new));
-        };
-        let list: Vec<_> = named.iter().map(|(label, value)| format!("{label}={value}")).collect();
-        let reason = format!(
-            "serves none of the versions that its contract labels name: it has {}, and serves {}. Correct the label, or serve \
-             the version",
-            list.join(", "),
-            if served.is_empty() { "no version".to_owned() } else { served.join(", ") }
-        );
-        let mut finding = finding(ExplainProblem::VersionNotServed, &reason).go_on(set(label));
-        let is_named = |version: &str| named.iter().any(|it| it.1.split('_').any(|it| it == version));
-        if let Some(index) = crd.versions.iter().position(|it| is_named(&it.0)) {
-            let patch =
-                json!([{"op": "replace", "path": format!("/spec/versions/{index}/served"), "value": true}]);
-            finding = finding.go_on(format!("kubectl patch crd {crd_name} --type json -p '{patch}'"));
+        match broken {
+            None => {
+                let reason = "has spec.scope Cluster: the kind is cluster-scoped, and the contract asks for a namespaced one. \
+                              Its scope cannot be changed; install a release of the provider whose CRD has scope Namespaced";
+                draft(ExplainProblem::ClusterScoped, reason)
+            }
+            Some(NoCompatibleContract::Unlabelled { .. }) => {
+                let [new, old] = ContractVersion::PREFERENCE.map(ContractVersion::label);
+                let reason = format!(
+                    "has no label {new} or {old}, so no controller knows how to speak with its provider"
+                );
+                draft(ExplainProblem::NoContract, &reason).go_on(set(&new))
+            }
+            Some(NoCompatibleContract::Unserved { named, served, .. }) => {
+                let named = || named.iter().filter(|(_, value)| !value.is_empty());
+                let list: Vec<_> = named().map(|(label, value)| format!("{label}={value}")).collect();
+                let reason = format!(
+                    "serves none of the versions that its contract labels name: it has {}, and serves {}. Correct the label, \
+                     or serve the version",
+                    list.join(", "),
+                    list_served(served)
+                );
+                let mut draft = draft(ExplainProblem::VersionNotServed, &reason);
+                if let Some((label, _)) = named().next() {
+                    draft = draft.go_on(set(label));
+                }
+                let is_named =
+                    |version: &str| named().any(|(_, value)| value.split('_').any(|it| it == version));
+                if let Some(index) = crd.versions.iter().position(|it| is_named(&it.0)) {
+                    let path = format!("/spec/versions/{index}/served");
+                    let patch = json!([{"op": "replace", "path": path, "value": true}]);
+                    draft = draft.go_on(format!("kubectl patch crd {crd_name} --type json -p '{patch}'"));
+                }
+                draft
+            }
         }
-        finding
     }
 
     fn add_missing_object(&mut self, owner: &Value, field: &str, reference: &Reference) {
         let Reference { group, kind, name, .. } = reference;
-        let finding = Finding::new(
-            ExplainProblem::ObjectMissing,
-            self.target(owner, reference),
-            format!("{} refers by {field} to {kind} {name}, which does not exist.", self.title(owner)),
-        )
-        .since(created(owner))
-        .look(commands::list(self.snapshot, group, kind, &self.namespace))
-        .go_on(format!("kubectl create -n {} -f {}.yaml", self.namespace, kind.to_lowercase()));
-        self.add(finding);
+        let predicate = format!("refers by {field} to {kind} {name}, which does not exist.");
+        self.finding(ExplainProblem::ObjectMissing, owner, predicate)
+            .about(self.target(owner, reference))
+            .since_created()
+            .look(commands::list(self.snapshot, group, kind, self.namespace))
+            .go_on(format!("kubectl create -n {} -f {}.yaml", self.namespace, kind.to_lowercase()))
+            .add_to(self);
     }
 
     /// Adds what keeps a provider from reconciling an object, however far it is. Returns whether there is something.
     pub(crate) fn add_standstill(&mut self, found: Found<'a>) -> bool {
         let object = found.object;
-        let call = self.title(object);
         if is_deleting(object) {
             let held = fields::finalizers(object).join(", ");
-            let sentence = format!(
-                "{call} is being deleted, though what stands on it is not; its finalizers are {held}."
-            );
-            let finding = Finding::new(ExplainProblem::ObjectDeleting, ObjectRef::of(object), sentence)
-                .since(fields::deleted(object))
-                .look(commands::describe(self.snapshot, object));
-            self.add(finding);
+            let predicate =
+                format!("is being deleted, though what stands on it is not; its finalizers are {held}.");
+            self.finding(ExplainProblem::ObjectDeleting, object, predicate)
+                .since_deleted()
+                .describe()
+                .add_to(self);
             return true;
         }
         if is_paused_by_annotation(object) {
@@ -220,106 +209,69 @@ impl<'a> Inspector<'a> {
         // The newer contract has no such failures.
         let failure = terminal_failure(object).filter(|_| found.contract != Some(ContractVersion::V1Beta2));
         if let Some(failure) = failure {
-            let (kind, name) = (kind(object), name(object));
-            let finding = Finding::new(
-                ExplainProblem::TerminalFailure,
-                ObjectRef::of(object),
-                format!(
-                    "The provider of {call} has given up: {failure}. It does not retry with this object."
-                ),
-            )
-            .with_condition(fields::report(object, "Ready").as_ref())
-            .with_controller(self.controller_of(object))
-            .look(commands::describe(self.snapshot, object))
-            .go_on(format!(
-                "kubectl delete {} {name} -n {} # then create the {kind} again",
-                commands::resource(self.snapshot, fields::group(object), kind),
-                self.namespace
-            ));
-            self.add(finding);
+            let sentence = format!(
+                "The provider of {} has given up: {failure}. It does not retry with this object.",
+                self.title(object)
+            );
+            let delete = commands::delete(self.snapshot, object);
+            self.sentence(ExplainProblem::TerminalFailure, object, sentence)
+                .reported("Ready")
+                .controller()
+                .describe()
+                .go_on(format!("{delete} # then create the {} again", kind(object)))
+                .add_to(self);
             return true;
         }
         false
     }
 
     pub(crate) fn add_paused_by_annotation(&mut self, object: &Value) {
-        let finding = Finding::new(
-            ExplainProblem::PausedByAnnotation,
-            ObjectRef::of(object),
-            format!(
-                "{} is paused by its annotation {}: no controller touches it.",
-                self.title(object),
-                annotation::PAUSED
-            ),
-        )
-        .with_condition(fields::report(object, "Paused").as_ref())
-        .go_on(commands::unannotate(self.snapshot, object, annotation::PAUSED));
-        self.add(finding);
+        let predicate =
+            format!("is paused by its annotation {}: no controller touches it.", annotation::PAUSED);
+        self.finding(ExplainProblem::PausedByAnnotation, object, predicate)
+            .reported("Paused")
+            .go_on(commands::unannotate(self.snapshot, object, annotation::PAUSED))
+            .add_to(self);
     }
 
     /// Adds an object that is not done: behind what keeps its controller from acting, but before the doubt whether there
     /// is a controller, because one that reports runs.
-    pub(crate) fn add_unfinished(&mut self, object: &Value, finding: Finding) {
+    pub(crate) fn add_unfinished(&mut self, object: &Value, draft: Draft<'_, '_>) {
         self.check_controller(object);
-        let controller = self.controller_of(object);
-        let doubt = controllers::finding(&controller, kind(object), self.program);
-        self.add(
-            finding
-                .look(commands::describe(self.snapshot, object))
-                .look_if(controller.logs())
-                .with_controller(controller),
-        );
-        if let Some(doubt) = doubt {
-            self.add_once(doubt);
+        draft.controller().describe().logs().add_to(self);
+        if let Some(doubt) = self.doubt(object, &self.controller_of(object)) {
+            doubt.add_once_to(self);
         }
     }
 
     /// Adds a controller that does not run and webhooks that do not answer. Returns whether there are any.
     pub(crate) fn check_controller(&mut self, object: &Value) -> bool {
         let controller = self.controller_of(object);
-        let finding = controllers::finding(&controller, kind(object), self.program);
-        let Some(finding) = finding.filter(|_| controller.state != ControllerState::Elsewhere) else {
-            return self.check_webhooks(object);
+        let doubt = self.doubt(object, &controller);
+        let Some(doubt) = doubt.filter(|_| controller.state != ControllerState::Elsewhere) else {
+            return self.check_webhooks(object, None);
         };
-        self.add_once(finding.since(created(object)));
+        doubt.since_created().add_once_to(self);
         // A controller that is down does not answer its webhooks either, which is no finding of its own.
-        self.check_webhooks_except(object, controller.namespace.as_deref());
+        self.check_webhooks(object, controller.namespace.as_deref());
         true
     }
 
-    pub(crate) fn check_webhooks(&mut self, object: &Value) -> bool {
-        self.check_webhooks_except(object, None)
-    }
-
-    /// The same but for webhooks that are answered from a namespace.
-    fn check_webhooks_except(&mut self, object: &Value, namespace: Option<&str>) -> bool {
-        let findings = super::webhooks::findings(self.snapshot, object, namespace);
-        let is_any = !findings.is_empty();
-        for finding in findings {
-            let controller = self.controller_of(object);
-            self.add_once(finding.with_controller(controller));
+    /// Adds webhooks that do not answer, but for those of one namespace. Returns whether there are any.
+    pub(crate) fn check_webhooks(&mut self, object: &Value, but: Option<&str>) -> bool {
+        let unanswered = self.unanswered(object, but);
+        let is_any = !unanswered.is_empty();
+        for draft in unanswered {
+            draft.add_once_to(self);
         }
         is_any
     }
 
-    /// As much of an object as its reference says.
-    fn stand_in(&self, owner: &Value, reference: &Reference) -> Value {
-        let target = self.target(owner, reference);
-        json!({
-            "apiVersion": target.api_version, "kind": target.kind,
-            "metadata": {"namespace": target.namespace, "name": target.name},
-        })
-    }
-
     /// What a reference names.
     fn target(&self, owner: &Value, reference: &Reference) -> ObjectRef {
-        let picked = self.workload.crd(&reference.group, &reference.kind).and_then(Crd::picked);
+        let Reference { group, kind, name, .. } = reference;
+        let picked = self.workload.crd(group, kind).and_then(|it| it.picked().ok());
         let version = picked.map(|it| format!("/{}", it.version)).unwrap_or_default();
-        ObjectRef {
-            api_version: format!("{}{version}", reference.group),
-            kind: reference.kind.clone(),
-            namespace: text(owner, "/metadata/namespace").map(str::to_owned),
-            name: reference.name.clone(),
-        }
+        ObjectRef::new(&format!("{group}{version}"), kind, text(owner, "/metadata/namespace"), name)
     }
 }

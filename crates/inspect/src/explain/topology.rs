@@ -4,16 +4,16 @@ use capstan_api::{conditions::ConditionStatus, names::CORE_GROUP};
 
 use super::{
     commands,
-    finding::{ExplainProblem, Finding},
+    finding::ExplainProblem,
     inspector::{Inspector, condition_text},
 };
-use crate::fields::{created, name, text};
+use crate::fields::{self, api_version, name, text};
 use crate::snapshot::Reference;
 use capstan_management::ObjectRef;
 
 /// Namespace and name of the ClusterClass that a Cluster of either version names.
 pub(crate) fn class(cluster: &serde_json::Value) -> Option<(String, String)> {
-    let own = text(cluster, "/metadata/namespace").unwrap_or_default();
+    let own = fields::namespace(cluster);
     let (name, namespace) = match text(cluster, "/spec/topology/classRef/name") {
         Some(name) => (name, text(cluster, "/spec/topology/classRef/namespace")),
         None => (text(cluster, "/spec/topology/class")?, text(cluster, "/spec/topology/classNamespace")),
@@ -31,26 +31,19 @@ impl Inspector<'_> {
         let is_there = self
             .workload
             .all(CORE_GROUP, "ClusterClass")
-            .any(|it| name(it) == class && text(it, "/metadata/namespace") == Some(namespace.as_str()));
+            .any(|it| name(it) == class && fields::namespace(it) == namespace);
         let is_readable = self.workload.unreadable(CORE_GROUP, "ClusterClass", &class).is_none();
         if !is_there && is_readable {
-            let object = ObjectRef {
-                api_version: text(cluster, "/apiVersion").unwrap_or_default().to_owned(),
-                kind: "ClusterClass".to_owned(),
-                namespace: Some(namespace.clone()),
-                name: class.clone(),
-            };
-            let sentence = format!(
-                "{} names ClusterClass {namespace}/{class}, which does not exist.",
-                self.title(cluster)
-            );
-            let finding = Finding::new(ExplainProblem::ClusterClassMissing, object, sentence)
-                .since(created(cluster))
-                .with_condition(report.as_ref())
-                .with_controller(self.controller_of(cluster))
+            let object = ObjectRef::new(api_version(cluster), "ClusterClass", Some(&namespace), &class);
+            let predicate = format!("names ClusterClass {namespace}/{class}, which does not exist.");
+            self.finding(ExplainProblem::ClusterClassMissing, cluster, predicate)
+                .about(object)
+                .since_created()
+                .condition(report.as_ref())
+                .controller()
                 .look(commands::list(self.snapshot, CORE_GROUP, "ClusterClass", &namespace))
-                .go_on(format!("kubectl create -n {namespace} -f clusterclass.yaml"));
-            self.add(finding);
+                .go_on(format!("kubectl create -n {namespace} -f clusterclass.yaml"))
+                .add_to(self);
             return;
         }
         // A topology on its way to its next state is no failure.
@@ -64,20 +57,17 @@ impl Inspector<'_> {
                 Some(report) => condition_text(report),
                 None => "no controller has reported on it; is feature ClusterTopology turned on?".to_owned(),
             };
-            let finding = Finding::new(
-                ExplainProblem::TopologyNotReconciled,
-                ObjectRef::of(cluster),
-                format!(
-                    "The objects of {} have not been created from its ClusterClass: {says}.",
-                    self.title(cluster)
-                ),
-            )
-            .since(created(cluster))
-            .with_condition(report.as_ref())
-            .with_controller(self.controller_of(cluster))
-            .look(commands::describe(self.snapshot, cluster))
-            .look_if(self.controller_of(cluster).logs());
-            self.add(finding);
+            let sentence = format!(
+                "The objects of {} have not been created from its ClusterClass: {says}.",
+                self.title(cluster)
+            );
+            self.sentence(ExplainProblem::TopologyNotReconciled, cluster, sentence)
+                .since_created()
+                .condition(report.as_ref())
+                .controller()
+                .describe()
+                .logs()
+                .add_to(self);
         }
     }
 }

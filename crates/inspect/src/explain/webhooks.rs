@@ -6,16 +6,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::core::{Selector, SelectorExt};
 use serde_json::Value;
 
-use super::{
-    finding::{ExplainProblem, Finding},
-    snapshot::ExplainSnapshot,
-};
-use crate::fields::{self, kind, service, text};
+use super::{draft::Draft, finding::ExplainProblem, inspector::Inspector, snapshot::ExplainSnapshot};
+use crate::fields::{self, kind, labels, service, text};
 use crate::snapshot::Crd;
 use capstan_management::ObjectRef;
 
 /// The Services that must answer before objects of these kinds can be written or read.
-pub(crate) fn services(webhooks: &[Value], crds: &[&Crd]) -> BTreeSet<(String, String)> {
+pub(crate) fn services(webhooks: &[Value], crds: &[&Crd]) -> BTreeSet<Service> {
     let of_kind = |crd: &&Crd| {
         let asked = webhooks.iter().flat_map(hooks).filter(|hook| governs(hook, crd)).filter_map(called);
         asked.chain(crd.converter.clone()).collect::<Vec<_>>()
@@ -27,7 +24,7 @@ fn hooks(configuration: &Value) -> impl Iterator<Item = &Value> {
     configuration["webhooks"].as_array().into_iter().flatten()
 }
 
-fn called(hook: &Value) -> Option<(String, String)> {
+fn called(hook: &Value) -> Option<Service> {
     service(hook, "/clientConfig/service")
 }
 
@@ -47,9 +44,7 @@ fn governs(hook: &Value, crd: &Crd) -> bool {
 
 /// Whether the selectors of a webhook match an object.
 fn selects(snapshot: &ExplainSnapshot, hook: &Value, object: &Value) -> bool {
-    let labels = object.pointer("/metadata/labels").cloned().unwrap_or_default();
-    let labels: BTreeMap<String, String> = serde_json::from_value(labels).unwrap_or_default();
-    matches(&hook["objectSelector"], &labels)
+    matches(&hook["objectSelector"], &labels(object))
         && matches(&hook["namespaceSelector"], &snapshot.namespace_labels)
 }
 
@@ -59,92 +54,63 @@ fn matches(selector: &Value, labels: &BTreeMap<String, String>) -> bool {
     Selector::try_from(selector).map_or(true, |it| it.matches(labels))
 }
 
-/// What keeps an object from being written or read, but for Services of one namespace.
-pub(crate) fn findings(snapshot: &ExplainSnapshot, object: &Value, but: Option<&str>) -> Vec<Finding> {
-    let Some(crd) = snapshot.workload.crd(fields::group(object), kind(object)) else {
-        return Vec::new();
-    };
-    let unready_service = |service: &(String, String)| {
-        unready_service(snapshot, service).filter(|it| but != Some(it.namespace.as_str()))
-    };
-    let mut findings = Vec::new();
-    for configuration in &snapshot.webhooks {
-        let silent = hooks(configuration)
-            .filter(|hook| governs(hook, crd) && selects(snapshot, hook, object))
-            .find_map(|hook| Some((hook, unready_service(&called(hook)?)?)));
-        if let Some((hook, unready_service)) = silent {
-            findings.push(webhook_down(configuration, hook, object, &unready_service));
-        }
+impl<'a> Inspector<'a> {
+    /// What keeps an object from being written or read, but for Services of one namespace.
+    pub(crate) fn unanswered<'o>(&self, object: &'o Value, but: Option<&str>) -> Vec<Draft<'a, 'o>> {
+        let snapshot = self.snapshot;
+        let Some(crd) = snapshot.workload.crd(fields::group(object), kind(object)) else {
+            return Vec::new();
+        };
+        let unready = |service: &Service| unready(snapshot, service).filter(|it| but != Some(&it.0.0));
+        let down = snapshot.webhooks.iter().filter_map(|configuration| {
+            let (hook, (service, reason)) = hooks(configuration)
+                .filter(|hook| governs(hook, crd) && selects(snapshot, hook, object))
+                .find_map(|hook| Some((hook, unready(&called(hook)?)?)))?;
+            let sentence = format!(
+                "The API server refuses changes to {} objects: it must call webhook {} of {} {} first, whose Service {}/{} {}.",
+                kind(object),
+                text(hook, "/name").unwrap_or_default(),
+                kind(configuration),
+                fields::name(configuration),
+                service.0,
+                service.1,
+                reason,
+            );
+            let draft = self.sentence(ExplainProblem::WebhookUnreachable, object, sentence);
+            Some(with_commands(draft.about(ObjectRef::of(configuration)), &service))
+        });
+        let unconvertible = crd.converter.as_ref().and_then(unready).map(|(service, reason)| {
+            let sentence = format!(
+                "{} objects cannot be converted between versions: the webhook of CRD {} is Service {}/{}, which {}.",
+                kind(object),
+                crd.name,
+                service.0,
+                service.1,
+                reason,
+            );
+            let draft = self.sentence(ExplainProblem::ConversionWebhookUnreachable, object, sentence);
+            with_commands(draft.about(crd.reference()), &service)
+        });
+        down.chain(unconvertible).collect()
     }
-    if let Some(unready_service) = crd.converter.as_ref().and_then(unready_service) {
-        findings.push(unconvertible(crd, object, &unready_service));
-    }
-    findings
 }
 
-/// A Service that does not answer.
-struct UnreadyService {
-    namespace: String,
-    name: String,
-    reason: &'static str,
-}
+/// Namespace and name of a Service.
+type Service = (String, String);
 
-fn unready_service(snapshot: &ExplainSnapshot, service: &(String, String)) -> Option<UnreadyService> {
+/// A Service that does not answer, and why.
+fn unready(snapshot: &ExplainSnapshot, service: &Service) -> Option<(Service, &'static str)> {
     let reason = match snapshot.services.get(service)? {
         None => "does not exist",
         Some(0) => "has no endpoint that is ready",
         Some(_) => return None,
     };
-    Some(UnreadyService { namespace: service.0.clone(), name: service.1.clone(), reason })
+    Some((service.clone(), reason))
 }
 
-impl UnreadyService {
-    fn with_commands(&self, finding: Finding) -> Finding {
-        let Self { namespace, name, .. } = self;
-        finding
-            .look(format!("kubectl get endpointslices -n {namespace} -l kubernetes.io/service-name={name}"))
-            .look(format!("kubectl get deployments,pods -n {namespace}"))
-    }
-}
-
-fn webhook_down(
-    configuration: &Value,
-    hook: &Value,
-    object: &Value,
-    unready_service: &UnreadyService,
-) -> Finding {
-    let sentence = format!(
-        "The API server refuses changes to {} objects: it must call webhook {} of {} {} first, whose Service {}/{} {}.",
-        kind(object),
-        text(hook, "/name").unwrap_or_default(),
-        kind(configuration),
-        fields::name(configuration),
-        unready_service.namespace,
-        unready_service.name,
-        unready_service.reason,
-    );
-    unready_service.with_commands(Finding::new(
-        ExplainProblem::WebhookUnreachable,
-        ObjectRef::of(configuration),
-        sentence,
-    ))
-}
-
-fn unconvertible(crd: &Crd, object: &Value, unready_service: &UnreadyService) -> Finding {
-    let sentence = format!(
-        "{} objects cannot be converted between versions: the webhook of CRD {} is Service {}/{}, \
-         which {}.",
-        kind(object),
-        crd.name,
-        unready_service.namespace,
-        unready_service.name,
-        unready_service.reason,
-    );
-    let crd = ObjectRef {
-        api_version: "apiextensions.k8s.io/v1".to_owned(),
-        kind: "CustomResourceDefinition".to_owned(),
-        namespace: None,
-        name: crd.name.clone(),
-    };
-    unready_service.with_commands(Finding::new(ExplainProblem::ConversionWebhookUnreachable, crd, sentence))
+fn with_commands<'a, 'o>(draft: Draft<'a, 'o>, (namespace, name): &Service) -> Draft<'a, 'o> {
+    draft
+        .look(format!("kubectl get endpointslices -n {namespace} -l kubernetes.io/service-name={name}"))
+        .look(format!("kubectl get deployments,pods -n {namespace}"))
+        .controller()
 }

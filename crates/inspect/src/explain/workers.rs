@@ -5,19 +5,20 @@ use serde_json::{Value, json};
 
 use super::{
     commands,
-    control_plane::is_control_plane,
-    finding::{ExplainProblem, Finding},
+    draft::Draft,
+    finding::ExplainProblem,
     infrastructure::worst,
-    inspector::{Inspector, condition_text},
+    inspector::{Inspector, says},
 };
-use crate::fields::{self, created, is_deleting, is_paused_by_annotation, is_true, kind, number, text};
+use crate::fields::{
+    self, is_control_plane, is_deleting, is_paused_by_annotation, is_true, kind, number, text,
+};
 use crate::snapshot::Reference;
-use capstan_management::ObjectRef;
 
 /// The kinds that create Machines; those that own others come first.
 pub(crate) const MACHINE_OWNERS: [&str; 3] = ["MachineDeployment", "MachineSet", "MachinePool"];
 
-impl Inspector<'_> {
+impl<'a> Inspector<'a> {
     pub(crate) fn check_workers(&mut self) {
         let owners: Vec<_> = MACHINE_OWNERS
             .into_iter()
@@ -40,67 +41,50 @@ impl Inspector<'_> {
     /// What keeps Machines from being created.
     fn check_machine_owner(&mut self, owner: &Value) {
         if is_true(owner, &["/spec/paused"]) {
-            let finding = Finding::new(
-                ExplainProblem::Paused,
-                ObjectRef::of(owner),
-                format!(
-                    "{} is paused by spec.paused: its Machines are neither created nor replaced.",
-                    self.title(owner)
-                ),
-            )
-            .with_condition(fields::report(owner, "Paused").as_ref())
-            .go_on(commands::patch(self.snapshot, owner, &json!({"spec": {"paused": false}})));
-            self.add(finding);
+            self.add_paused(owner, "its Machines are neither created nor replaced");
         }
         if is_paused_by_annotation(owner) {
             self.add_paused_by_annotation(owner);
         }
-        if let Some(finding) = self.skew(owner) {
-            self.add(finding);
+        if let Some(draft) = self.skew(owner) {
+            draft.add_to(self);
         }
     }
 
     /// A kubelet must not be newer than the API server that it talks to.
-    fn skew(&self, owner: &Value) -> Option<Finding> {
+    fn skew<'o>(&self, owner: &'o Value) -> Option<Draft<'a, 'o>> {
         let reference = Reference::at(self.cluster, "/spec/controlPlaneRef")?;
         let control_plane = self.index.object(&reference)?;
         let running =
             text(control_plane, "/status/version").or_else(|| text(control_plane, "/spec/version"))?;
         let wanted = text(owner, "/spec/template/spec/version")?;
         (minor(wanted)? > minor(running)?).then(|| {
-            let sentence = format!(
-                "{} asks for Machines of version {wanted}, but {} has version {running}: no Machine is created that is newer \
-                 than its control plane.",
-                self.title(owner),
+            let predicate = format!(
+                "asks for Machines of version {wanted}, but {} has version {running}: no Machine is created that is newer than \
+                 its control plane.",
                 self.title(control_plane)
             );
-            let patch = json!({"spec": {"template": {"spec": {"version": running}}}});
-            Finding::new(ExplainProblem::VersionSkew, ObjectRef::of(owner), sentence)
-                .since(created(owner))
-                .with_condition(worst(owner).as_ref())
-                .with_controller(self.controller_of(owner))
+            self.finding(ExplainProblem::VersionSkew, owner, predicate)
+                .since_created()
+                .condition(worst(owner).as_ref())
+                .controller()
                 .look(commands::describe(self.snapshot, control_plane))
-                .go_on(commands::patch(self.snapshot, owner, &patch))
+                .patch(&json!({"spec": {"template": {"spec": {"version": running}}}}))
         })
     }
 
     fn add_workers(&mut self, owner: &Value) {
         let report = worst(owner);
-        let says = report.as_ref().map(|it| format!("; {}", condition_text(it))).unwrap_or_default();
         let desired = number(owner, "/spec/replicas").unwrap_or(1);
         let ready = number(owner, "/status/readyReplicas").unwrap_or(0);
-        let controller = self.controller_of(owner);
-        let finding = Finding::new(
-            ExplainProblem::WorkersNotAvailable,
-            ObjectRef::of(owner),
-            format!("{} has {ready} of {desired} Machines ready{says}.", self.title(owner)),
-        )
-        .since(created(owner))
-        .with_condition(report.as_ref())
-        .look(commands::describe(self.snapshot, owner))
-        .look_if(controller.logs())
-        .with_controller(controller);
-        self.add(finding);
+        let predicate = format!("has {ready} of {desired} Machines ready{}.", says(report.as_ref()));
+        self.finding(ExplainProblem::WorkersNotAvailable, owner, predicate)
+            .since_created()
+            .condition(report.as_ref())
+            .controller()
+            .describe()
+            .logs()
+            .add_to(self);
     }
 }
 

@@ -20,7 +20,7 @@ use serde_json::Value;
 use crate::fields::{group, kind, name};
 
 pub use crd::Crd;
-pub(crate) use read::{CrdDetail, Reader, Wanted, kind_ref, selector};
+pub(crate) use read::{CrdDetail, Reader, Wanted, selector};
 pub use reference::Reference;
 pub use watched::Watched;
 
@@ -151,7 +151,7 @@ impl<'a> WorkloadIndex<'a> {
         let Reference { group, kind, name, .. } = reference;
         let crd = self.snapshot.crd(group, kind);
         if let Some(object) = self.object(reference) {
-            return Target::Object(object, crd.and_then(Crd::picked).map(|it| it.contract));
+            return Target::Object(object, crd.and_then(|it| it.picked().ok()).map(|it| it.contract));
         }
         match self.snapshot.unreadable(group, kind, name) {
             Some(unreadable) => Target::Unreadable(unreadable),

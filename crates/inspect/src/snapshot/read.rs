@@ -9,15 +9,15 @@ use capstan_api::{
     contract::crd_name,
     names::{ADDONS_GROUP, CORE_GROUP, label},
 };
-use capstan_management::{Kind, Kinds, ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError};
+use capstan_management::{Kind, Kinds, ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError, crd};
 use futures::{StreamExt, TryStreamExt, future::try_join_all, stream};
 use kube::api::{DynamicObject, PartialObjectMeta};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Crd, Reference, Unreadable, Watched, WorkloadSnapshot};
 use crate::{
     clusters::{self, ClusterError, whole},
-    fields::{kind as kind_of, name as name_of},
+    fields::{kind as kind_of, name as name_of, stand_in},
 };
 
 /// The versions of core's kinds that are understood, the preferred one first.
@@ -187,11 +187,7 @@ impl<'a> Reader<'a> {
         let (Some(error), Some(kind)) = (unconvertible, self.core_kind("Cluster")) else {
             return Err(ClusterError::NotInstalled { url: self.cluster.url().to_owned() });
         };
-        let stand_in = json!({
-            "apiVersion": kind.resource.api_version, "kind": "Cluster",
-            "metadata": {"namespace": namespace, "name": name},
-        });
-        Ok((stand_in, Some(error)))
+        Ok((stand_in(&kind.object(Some(namespace), name)), Some(error)))
     }
 
     /// Follows references until there are no more: a control plane names its template only when it has been read.
@@ -269,7 +265,7 @@ impl<'a> Reader<'a> {
     fn spoken(&self, crd: &CrdFound, (group, kind, stated): &Named) -> Option<Kind> {
         let served = |version: &String| self.kinds.find(&format!("{group}/{version}"), kind);
         let picked = match crd {
-            CrdFound::As(crd) => crd.picked().and_then(|it| served(&it.version)),
+            CrdFound::As(crd) => crd.picked().ok().and_then(|it| served(&it.version)),
             _ => None,
         };
         let stated = || stated.as_ref().and_then(served);
@@ -283,29 +279,19 @@ impl<'a> Reader<'a> {
             return Ok(CrdFound::Unknown);
         };
         let known = self.kinds.any_version(group, kind);
-        let what = || ObjectRef { name: name.clone(), ..kind_ref(crds) };
+        let actual = known.map(crd::name_of);
+        let api = self.cluster.objects(crds, None);
         if self.detail == CrdDetail::Full {
-            return Ok(match self.cluster.objects(crds, None).get_opt(&name).await {
+            return Ok(match api.get_opt(&name).await {
                 Ok(Some(object)) => CrdFound::As(Crd::of(&whole(crds, object))),
-                Ok(None) => known.map_or(CrdFound::Not, |it| CrdFound::Otherwise {
-                    name,
-                    actual: format!("{}.{group}", it.resource.plural),
-                }),
-                Err(error) => {
-                    let doing = format!("read {}", what());
-                    self.note(what(), self.cluster.failed(doing, error))?;
-                    CrdFound::Unknown
-                }
+                Ok(None) => actual.map_or(CrdFound::Not, |actual| CrdFound::Otherwise { name, actual }),
+                Err(error) => self.unread(crds, None, &name, error).map(|()| CrdFound::Unknown)?,
             });
         }
-        let Some(known) = known else { return Ok(CrdFound::Not) };
-        let actual = format!("{}.{group}", known.resource.plural);
-        let labels = match self.cluster.objects(crds, None).get_metadata_opt(&actual).await {
+        let (Some(known), Some(actual)) = (known, actual) else { return Ok(CrdFound::Not) };
+        let labels = match api.get_metadata_opt(&actual).await {
             Ok(found) => found.and_then(|it| it.metadata.labels).unwrap_or_default(),
-            Err(error) => {
-                self.note(what(), self.cluster.failed(format!("read {}", what()), error))?;
-                return Ok(CrdFound::Unknown);
-            }
+            Err(error) => return self.unread(crds, None, &name, error).map(|()| CrdFound::Unknown),
         };
         let versions = self.kinds.versions(group, kind).into_iter();
         Ok(CrdFound::As(Crd {
@@ -328,7 +314,7 @@ impl<'a> Reader<'a> {
     ) -> Result<Option<Value>, ServerError> {
         match self.cluster.objects(kind, Some(namespace)).get_opt(name).await {
             Ok(found) => Ok(found.map(|it| whole(kind, it))),
-            Err(error) => self.unread(kind, namespace, name, error).map(|()| None),
+            Err(error) => self.unread(kind, Some(namespace), name, error).map(|()| None),
         }
     }
 
@@ -341,19 +327,19 @@ impl<'a> Reader<'a> {
     ) -> Result<Option<PartialObjectMeta<DynamicObject>>, ServerError> {
         match self.cluster.objects(kind, Some(namespace)).get_metadata_opt(name).await {
             Ok(found) => Ok(found),
-            Err(error) => self.unread(kind, namespace, name, error).map(|()| None),
+            Err(error) => self.unread(kind, Some(namespace), name, error).map(|()| None),
         }
     }
 
+    /// Notes why an object was not read.
     pub(crate) fn unread(
         &self,
         kind: &Kind,
-        namespace: &str,
+        namespace: Option<&str>,
         name: &str,
         error: kube::Error,
     ) -> Result<(), ServerError> {
-        let namespace = kind.is_namespaced.then(|| namespace.to_owned());
-        let what = ObjectRef { namespace, name: name.to_owned(), ..kind_ref(kind) };
+        let what = kind.object(namespace.filter(|_| kind.is_namespaced), name);
         let doing = format!("read {what}");
         self.note(what, self.cluster.failed(doing, error))
     }
@@ -367,7 +353,7 @@ impl<'a> Reader<'a> {
     ) -> Result<Option<Vec<Value>>, ServerError> {
         match self.cluster.list(kind, namespace, selector).await {
             Ok(found) => Ok(Some(found.into_iter().map(|it| whole(kind, it)).collect())),
-            Err(error) => self.note(kind_ref(kind), error).map(|()| None),
+            Err(error) => self.note(kind.object(None, ""), error).map(|()| None),
         }
     }
 }
@@ -384,14 +370,4 @@ fn named(reference: &Reference) -> Named {
 /// What selects the objects that belong to a Cluster.
 pub(crate) fn selector(cluster: &str) -> String {
     format!("{}={cluster}", label::CLUSTER_NAME)
-}
-
-/// All objects of a kind.
-pub(crate) fn kind_ref(kind: &Kind) -> ObjectRef {
-    ObjectRef {
-        api_version: kind.resource.api_version.clone(),
-        kind: kind.resource.kind.clone(),
-        namespace: None,
-        name: String::new(),
-    }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use crate::fields::text;
+use crate::fields::namespace;
 
 /// An object that another one refers to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -24,11 +24,11 @@ pub struct Reference {
 impl Reference {
     /// The reference at a place in an object, of v1beta2 (`apiGroup`) or of v1beta1 (`apiVersion`).
     pub(crate) fn at(object: &Value, pointer: &str) -> Option<Self> {
-        Self::read(object.pointer(pointer)?, text(object, "/metadata/namespace").unwrap_or_default())
+        Self::read(object.pointer(pointer)?, namespace(object))
     }
 
     /// A reference of an object in a namespace.
-    pub fn read(value: &Value, namespace: &str) -> Option<Self> {
+    pub(crate) fn read(value: &Value, namespace: &str) -> Option<Self> {
         let text = |field: &str| value.get(field).and_then(Value::as_str).filter(|it| !it.is_empty());
         let (kind, name) = (text("kind")?.to_owned(), text("name")?.to_owned());
         let (group, stated_version) = match (text("apiGroup"), text("apiVersion")) {

@@ -15,8 +15,9 @@ pub(crate) fn options(state: &State) -> DescribeOptions {
     let mut words = state.flags.split_whitespace();
     while let Some(word) = words.next() {
         match word {
+            // The list is for the drawing; the tree has all conditions.
             "--show-conditions" => {
-                options.show_conditions = words.next().expect("a list").parse().expect("a list");
+                words.next();
             }
             "--show-machinesets" => options.show_machine_sets = true,
             "--show-resourcesets" => options.show_resource_sets = true,
@@ -82,12 +83,7 @@ fn refusal(kind: &str) -> Unreadable {
         _ => "cluster.x-k8s.io",
     };
     Unreadable {
-        what: ObjectRef {
-            api_version: format!("{group}/v1beta2"),
-            kind: kind.to_owned(),
-            namespace: None,
-            name: String::new(),
-        },
+        what: ObjectRef::new(&format!("{group}/v1beta2"), kind, None, ""),
         is_forbidden: true,
         reason: format!("{kind} is forbidden: User \"guest\" cannot look at it in the namespace \"default\""),
     }

@@ -1,12 +1,11 @@
-//! Whose conditions are shown one by one.
+//! The list of `--show-conditions`.
 
 use std::str::FromStr;
 
 /// Which conditions of an object are shown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Shown {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shown {
     /// The one that sums the object up.
-    #[default]
     Summary,
     /// Every one.
     All,
@@ -14,63 +13,43 @@ pub enum Shown {
     NonZero,
 }
 
-/// A list of kinds and objects, such as `KubeadmControlPlane,Machine/m1+`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ShowConditions(Vec<Entry>);
-
+/// A list of kinds and objects, such as `KubeadmControlPlane,Machine/m1+`: each in lower case, and what is shown of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Entry {
-    whose: Whose,
-    shown: Shown,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Whose {
-    Everybody,
-    Kind(String),
-    Object(String, String),
-}
-
-/// The list is not one.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("--show-conditions {0:?} has blanks around a name: write KIND,KIND/NAME without any")]
-pub struct InvalidShowConditions(String);
+pub(crate) struct ShowConditions(Vec<(String, Shown)>);
 
 impl FromStr for ShowConditions {
-    type Err = InvalidShowConditions;
+    type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if text.split(',').any(|it| it.trim() != it) {
-            return Err(InvalidShowConditions(text.to_owned()));
+            return Err(format!(
+                "--show-conditions {text:?} has blanks around a name: write KIND,KIND/NAME without any"
+            ));
         }
         Ok(Self(text.split(',').filter(|it| !it.is_empty()).map(entry).collect()))
     }
 }
 
-fn entry(text: &str) -> Entry {
+fn entry(text: &str) -> (String, Shown) {
     let (text, shown) = match text.strip_suffix('+') {
         Some(text) => (text, Shown::NonZero),
         None => (text, Shown::All),
     };
     let whose = match text.split('/').collect::<Vec<_>>()[..] {
-        [all] if all.eq_ignore_ascii_case("all") => Whose::Everybody,
-        [kind, name] => Whose::Object(kind.to_owned(), name.to_owned()),
-        [kind, ..] => Whose::Kind(kind.to_owned()),
-        [] => Whose::Kind(String::new()),
+        // What has more parts than a kind and a name counts as its kind.
+        [kind, _, _, ..] => kind,
+        _ => text,
     };
-    Entry { whose, shown }
+    (whose.to_lowercase(), shown)
 }
 
 impl ShowConditions {
     /// What the first entry says that is about an object.
-    pub fn of(&self, kind: &str, name: &str) -> Shown {
-        let same = |one: &str, other: &str| one.to_lowercase() == other.to_lowercase();
-        let is_meant = |entry: &&Entry| match &entry.whose {
-            Whose::Everybody => true,
-            Whose::Kind(wanted) => same(wanted, kind),
-            Whose::Object(wanted, wanted_name) => same(wanted, kind) && same(wanted_name, name),
-        };
-        self.0.iter().find(is_meant).map_or(Shown::Summary, |it| it.shown)
+    pub(crate) fn of(&self, kind: &str, name: &str) -> Shown {
+        let kind = kind.to_lowercase();
+        let object = format!("{kind}/{}", name.to_lowercase());
+        let is_meant = |whose: &str| ["all", &kind, &object].contains(&whose);
+        self.0.iter().find(|it| is_meant(&it.0)).map_or(Shown::Summary, |it| it.1)
     }
 }
 
@@ -99,7 +78,7 @@ mod tests {
         }
         for refused in [" all", "all ", "Machine, Cluster", " "] {
             let error = refused.parse::<ShowConditions>().unwrap_err();
-            assert!(error.to_string().contains(refused), "{error}");
+            assert!(error.contains(refused), "{error}");
         }
     }
 }

@@ -1,15 +1,16 @@
 //! From a tree to text.
 
+use capstan_inspect::{
+    describe::{AVAILABLE, Condition, ConditionStyle, Figures, Node, NodeKind, READY},
+    human_duration,
+};
 use jiff::Timestamp;
 
-use crate::human_duration;
-
 use super::{
-    Condition, ConditionStyle, Node, NodeKind, Shown,
-    condition::{AVAILABLE, READY},
     paragraph,
-    table::{Colours, Paint, Text, render},
+    table::{Paint, Text, render},
 };
+use crate::cli::show_conditions::{ShowConditions, Shown};
 
 const BRANCH: &str = "├─";
 const LAST_BRANCH: &str = "└─";
@@ -25,15 +26,26 @@ const LEGACY_HEADER: [&str; 6] = ["NAME", "READY", "SEVERITY", "REASON", "SINCE"
 const LEGACY_MESSAGE: usize = 100;
 
 /// The tree as a table.
-pub fn draw(root: &Node, style: ConditionStyle, now: Timestamp, colours: Colours) -> String {
+pub(super) fn draw(root: &Node, style: ConditionStyle, show: &ShowConditions, now: Timestamp) -> String {
     let (mut rows, mut legacy_rows) = (Vec::new(), Vec::new());
-    walk(root, &[], &mut |node, place| match style {
-        ConditionStyle::Current => add_rows(node, place, now, &mut rows),
-        ConditionStyle::Legacy => add_legacy_rows(node, place, now, &mut legacy_rows),
+    walk(root, &[], &mut |node, place| {
+        let shown = shown(node, show);
+        match style {
+            ConditionStyle::Current => add_rows(node, place, shown, now, &mut rows),
+            ConditionStyle::Legacy => add_legacy_rows(node, place, shown, now, &mut legacy_rows),
+        }
     });
     match style {
-        ConditionStyle::Current => render(HEADER, &rows, 2, colours),
-        ConditionStyle::Legacy => render(LEGACY_HEADER, &legacy_rows, 1, colours),
+        ConditionStyle::Current => render(HEADER, &rows, 2),
+        ConditionStyle::Legacy => render(LEGACY_HEADER, &legacy_rows, 1),
+    }
+}
+
+/// Which conditions of a node are shown: nodes that are no objects, or that could not be read, have only a summary.
+fn shown(node: &Node, show: &ShowConditions) -> Shown {
+    match node.what {
+        NodeKind::Object if node.unreadable.is_none() => show.of(&node.kind, &node.name),
+        _ => Shown::Summary,
     }
 }
 
@@ -75,20 +87,14 @@ fn before_conditions(node: &Node, place: Place<'_>) -> String {
     lines_above(place) + if node.children.is_empty() { INDENT } else { PIPE } + FILLER
 }
 
-fn title(node: &Node) -> Text {
-    match &node.what {
-        NodeKind::Group(_) => Text::new(Paint::BoldWhite, node.title()),
-        NodeKind::Virtual => Text::plain(node.title()),
-        NodeKind::Object => {
-            let deleted = if node.is_deleting { "!! DELETED !!" } else { "" };
-            let gap = if node.is_deleting { " " } else { "" };
-            let version = node.version.as_ref().map(|it| format!(", {it}")).unwrap_or_default();
-            Text::new(Paint::Red, deleted)
-                .and(Paint::Plain, format!("{gap}{} ", node.kind))
-                .and(Paint::Bold, node.full_name())
-                .and(Paint::Plain, version)
-        }
-    }
+fn name_cell(node: &Node, place: Place<'_>) -> Text {
+    let paints = match &node.what {
+        NodeKind::Group(_) => [Paint::Plain, Paint::Plain, Paint::BoldWhite, Paint::Plain],
+        NodeKind::Virtual => [Paint::Plain; 4],
+        NodeKind::Object => [Paint::Red, Paint::Plain, Paint::Bold, Paint::Plain],
+    };
+    let branch = Text::new(Paint::Grey, prefix(place));
+    paints.into_iter().zip(node.title()).fold(branch, |text, (paint, part)| text.and(paint, part))
 }
 
 /// Which Machines are in a group, as far as there is room.
@@ -96,6 +102,15 @@ fn members(items: &[String]) -> String {
     match items {
         [one, other, _, ..] => format!("See {one}, {other}, ..."),
         items => format!("See {}", items.join(", ")),
+    }
+}
+
+/// Replicas as `current/desired`.
+fn replicas(figures: &Figures) -> String {
+    match (figures.current, figures.desired) {
+        (current, Some(desired)) => format!("{}/{desired}", current.unwrap_or(0)),
+        (Some(current), None) => current.to_string(),
+        (None, None) => String::new(),
     }
 }
 
@@ -136,8 +151,13 @@ fn only_message(before: String, message: String) -> [Text; 9] {
     row
 }
 
-fn add_rows(node: &Node, place: Place<'_>, now: Timestamp, rows: &mut Vec<[Text; 9]>) {
-    let shown = if node.unreadable.is_some() { Shown::Summary } else { node.shown };
+/// Whether a condition is as it should be and has no message.
+fn is_zero(condition: &Condition) -> bool {
+    let normal = if condition.is_negative() { "False" } else { "True" };
+    condition.status == normal && condition.message.is_empty()
+}
+
+fn add_rows(node: &Node, place: Place<'_>, shown: Shown, now: Timestamp, rows: &mut Vec<[Text; 9]>) {
     let summary = node.summary.as_ref().filter(|_| shown == Shown::Summary);
     let ([status, reason, since, mut message], more) = summary.map(|it| verdict(it, now)).unwrap_or_default();
     if let NodeKind::Group(items) = &node.what {
@@ -145,8 +165,8 @@ fn add_rows(node: &Node, place: Place<'_>, now: Timestamp, rows: &mut Vec<[Text;
     }
     let figures = &node.figures;
     rows.push([
-        Text::new(Paint::Grey, prefix(place)).followed_by(title(node)),
-        Text::plain(figures.replicas()),
+        name_cell(node, place),
+        Text::plain(replicas(figures)),
         number(figures.available),
         number(figures.ready),
         number(figures.up_to_date),
@@ -164,7 +184,7 @@ fn add_rows(node: &Node, place: Place<'_>, now: Timestamp, rows: &mut Vec<[Text;
 fn add_conditions(node: &Node, place: Place<'_>, now: Timestamp, shown: Shown, rows: &mut Vec<[Text; 9]>) {
     let always = [AVAILABLE, READY];
     let is_shown =
-        |it: &&Condition| shown == Shown::All || always.contains(&it.type_.as_str()) || !it.is_zero();
+        |it: &&Condition| shown == Shown::All || always.contains(&it.type_.as_str()) || !is_zero(it);
     let conditions: Vec<_> = node.conditions.iter().filter(is_shown).collect();
     let before = before_conditions(node, place);
     for (index, condition) in conditions.iter().enumerate() {
@@ -188,14 +208,13 @@ fn legacy_paint(condition: &Condition) -> Paint {
     }
 }
 
-fn add_legacy_rows(node: &Node, place: Place<'_>, now: Timestamp, rows: &mut Vec<[Text; 6]>) {
-    let name = Text::new(Paint::Grey, prefix(place)).followed_by(title(node));
+fn add_legacy_rows(node: &Node, place: Place<'_>, shown: Shown, now: Timestamp, rows: &mut Vec<[Text; 6]>) {
     let message = match &node.what {
         NodeKind::Group(items) => Some(Text::new(Paint::Grey, members(items))),
         _ => None,
     };
-    add_legacy(name, node.summary.as_ref(), message.as_ref(), now, rows);
-    if node.shown == Shown::Summary {
+    add_legacy(name_cell(node, place), node.summary.as_ref(), message.as_ref(), now, rows);
+    if shown == Shown::Summary {
         return;
     }
     let mut others: Vec<_> = node.conditions.iter().filter(|it| it.type_ != READY).collect();
@@ -244,4 +263,39 @@ fn cut(message: &str) -> String {
     }
     let end = (0..=LEGACY_MESSAGE).rev().find(|end| message.is_char_boundary(*end)).unwrap_or(0);
     format!("{} ...", &message[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_as_it_should_be_has_nothing_to_tell() {
+        for (type_, status, message, expected) in [
+            ("Ready", "True", "", true),
+            ("Ready", "True", "m", false),
+            ("Ready", "False", "", false),
+            ("Ready", "Unknown", "", false),
+            ("Paused", "False", "", true),
+            ("Paused", "True", "", false),
+            ("Paused", "Unknown", "", false),
+        ] {
+            let condition = Condition {
+                type_: type_.to_owned(),
+                status: status.to_owned(),
+                message: message.to_owned(),
+                ..Condition::default()
+            };
+            assert_eq!(is_zero(&condition), expected, "{condition:?}");
+        }
+    }
+
+    #[test]
+    fn replicas_stand_beside_those_that_are_wanted() {
+        for (current, desired, expected) in
+            [(None, None, ""), (Some(3), Some(3), "3/3"), (None, Some(2), "0/2"), (Some(1), None, "1")]
+        {
+            assert_eq!(replicas(&Figures { current, desired, ..Figures::default() }), expected);
+        }
+    }
 }

@@ -1,13 +1,4 @@
-//! Cells in columns, in colours or without.
-
-/// Whether text is coloured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Colours {
-    /// By the escape codes that terminals understand.
-    Ansi,
-    /// Not at all.
-    None,
-}
+//! Cells in columns and colours.
 
 /// How a piece of text looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,19 +54,13 @@ impl Text {
         self
     }
 
-    /// With more pieces.
-    pub(super) fn followed_by(mut self, other: Self) -> Self {
-        self.0.extend(other.0);
-        self
-    }
-
     fn width(&self) -> usize {
         self.0.iter().flat_map(|(_, text)| text.chars()).map(columns).sum()
     }
 
-    fn write(&self, out: &mut String, colours: Colours) {
+    fn write(&self, out: &mut String) {
         for (paint, text) in &self.0 {
-            match paint.code().filter(|_| colours == Colours::Ansi) {
+            match paint.code() {
                 Some(code) => out.extend(["\u{1b}[", code, "m", text, "\u{1b}[0m"]),
                 None => out.push_str(text),
             }
@@ -85,12 +70,7 @@ impl Text {
 
 /// A header and rows of as many cells. Every column is as wide as its widest cell and the padding behind it, which is one
 /// blank behind a header.
-pub(super) fn render<const N: usize>(
-    header: [&str; N],
-    rows: &[[Text; N]],
-    padding: usize,
-    colours: Colours,
-) -> String {
+pub(super) fn render<const N: usize>(header: [&str; N], rows: &[[Text; N]], padding: usize) -> String {
     let header = header.map(Text::plain);
     let mut widths = header.each_ref().map(|it| it.width() + 1);
     for row in rows {
@@ -101,7 +81,7 @@ pub(super) fn render<const N: usize>(
     let mut out = String::new();
     for row in [&header].into_iter().chain(rows) {
         for (width, cell) in widths.iter().zip(row) {
-            cell.write(&mut out, colours);
+            cell.write(&mut out);
             out.extend(std::iter::repeat_n(' ', width.saturating_sub(cell.width())));
         }
         out.push('\n');
@@ -135,6 +115,8 @@ fn columns(character: char) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use anstream::adapter::strip_str;
+
     use super::*;
 
     #[test]
@@ -147,9 +129,9 @@ mod tests {
             ],
             [Text::plain("e\u{301}"), Text::plain("x"), Text::plain("last")],
         ];
-        let plain = render(["NAME", "B", "C"], &rows, 2, Colours::None);
+        let coloured = render(["NAME", "B", "C"], &rows, 2);
+        let plain = strip_str(&coloured).to_string();
         assert_eq!(plain, "NAME    B     C     \n├─long  日本        \ne\u{301}       x     last  \n");
-        let coloured = render(["NAME", "B", "C"], &rows, 2, Colours::Ansi);
         let second = coloured.lines().nth(1).unwrap();
         assert_eq!(second, "\u{1b}[90m├─\u{1b}[0m\u{1b}[1mlong\u{1b}[0m  \u{1b}[31m日本\u{1b}[0m        ");
     }

@@ -1,11 +1,17 @@
 //! `capstan describe`.
 
+mod draw;
+mod paragraph;
+mod table;
+#[cfg(test)]
+mod tests;
+
 use std::time::Duration;
 
 use anstream::ColorChoice;
 use capstan_inspect::{
     clusters::ClusterError,
-    describe::{self, Colours, DescribeOptions, DescribeReading, Node},
+    describe::{self, DescribeOptions, DescribeReading, Node},
     snapshot::Watched,
 };
 use capstan_management::ManagementCluster;
@@ -26,6 +32,7 @@ use crate::{
     cli::{
         describe::{Describe, DescribeArgs, DescribeClusterArgs},
         generate::ListFormat,
+        show_conditions::ShowConditions,
     },
     error::CommandError,
     management::Management,
@@ -69,6 +76,7 @@ struct View<'a> {
     namespace: &'a str,
     name: &'a str,
     options: DescribeOptions,
+    show: &'a ShowConditions,
     format: ListFormat,
 }
 
@@ -80,6 +88,7 @@ impl<'a> View<'a> {
             namespace: namespace.unwrap_or(&management.namespace),
             name: &args.name,
             options: args.options(),
+            show: &args.show_conditions,
             format: args.output,
         }
     }
@@ -94,7 +103,7 @@ impl<'a> View<'a> {
 
     /// The printer removes the codes of colours where the output has none.
     fn text(&self, tree: &Node) -> String {
-        let table = || describe::draw(tree, self.options.style, Timestamp::now(), Colours::Ansi);
+        let table = || draw::draw(tree, self.options.style, self.show, Timestamp::now());
         match self.format {
             ListFormat::Text => table(),
             format => output::list(format, &describe::to_value(tree), table),
