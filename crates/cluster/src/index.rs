@@ -13,7 +13,7 @@ use capstan_runtime::ObjectKey;
 
 use crate::snapshot::ClusterRecord;
 
-/// Knows by itself what each Cluster referred to last, so that it can never fall behind what the cache was told.
+/// Holds what each Cluster referred to last, so that it is never behind the cache.
 #[derive(Debug, Default)]
 pub(crate) struct ReferenceIndex {
     state: RwLock<State>,

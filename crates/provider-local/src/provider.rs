@@ -42,7 +42,7 @@ pub(crate) enum LocalError {
         /// What it holds.
         found: String,
     },
-    /// The address belongs to somebody else.
+    /// The endpoint is not at the address of the tenant.
     #[error("tenant {tenant} may listen on {allowed} only, but spec.controlPlaneEndpoint says {asked}")]
     NotYours {
         /// The tenant's Secret.

@@ -23,7 +23,7 @@ pub trait Provider: Send + Sync + 'static {
     type Cluster: Resource<DynamicType = (), Scope = NamespaceResourceScope>
         + HasSpec<Spec: DeserializeOwned + Default + Send + Sync>
         + 'static;
-    /// What can go wrong for a while. It is told in the condition `Ready` and tried again; words that differ from try to
+    /// A transient error. It is reported in the condition `Ready` and retried; a text that differs from try to
     /// try, such as the number of a request, cost a write each time.
     type Error: Error + Send + Sync + 'static;
 
@@ -57,9 +57,9 @@ pub trait Provider: Send + Sync + 'static {
 pub enum EndpointSource {
     /// The provider: [`Infrastructure::endpoint`] is recorded in `spec.controlPlaneEndpoint`.
     Provider,
-    /// Somebody else: nothing is provisioned before the Cluster has it.
+    /// Elsewhere: nothing is provisioned before the Cluster has it.
     Cluster,
-    /// Somebody else, and the provider does not care: e.g. a control plane that waits for the infrastructure first.
+    /// Elsewhere, and the provider does not need it: e.g. from a control plane that waits for the infrastructure first.
     Elsewhere,
 }
 
@@ -110,7 +110,7 @@ pub enum SecretError {
 }
 
 impl<P: Provider + ?Sized> Request<'_, P> {
-    /// The contents of a Secret beside the object, e.g. a tenant's credentials. It is read anew each time.
+    /// The contents of a Secret beside the object, e.g. a tenant's credentials. It is not cached.
     pub async fn secret(&self, name: &str) -> Result<BTreeMap<String, Vec<u8>>, SecretError> {
         let key = self.key.beside(name);
         let secret = self.writer.read_secret(&key).await?.ok_or(SecretError::Missing(key))?;

@@ -144,7 +144,7 @@ fn titles<'a>(prefix: &str, version: &str, name: &'a str, components: &str) -> V
     }
 }
 
-/// What the first name that is there leads to; if none is, that is told of the last.
+/// The file of the first name that exists; if none does, the error is about the last name.
 async fn first_of<'a, T, F: Future<Output = Result<T, FetchError>>>(
     names: &'a [Cow<'_, str>],
     fetch: impl Fn(&'a str) -> F,

@@ -71,7 +71,7 @@ impl Report {
         }
     }
 
-    /// Nobody knows.
+    /// The status is unknown.
     pub fn unknown(type_: impl Into<String>, reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new(type_, ConditionStatus::Unknown, reason, message)
     }

@@ -64,7 +64,7 @@ pub(crate) struct Globals {
     #[arg(long, global = true, value_name = "FILE-OR-URL")]
     pub(crate) config: Option<String>,
 
-    /// Verbosity: 1 tells what is fetched from where [default: $CLUSTERCTL_LOG_LEVEL, or 0]
+    /// Verbosity: 1 logs what is fetched from where [default: $CLUSTERCTL_LOG_LEVEL, or 0]
     #[arg(short = 'v', long = "v", global = true, value_name = "LEVEL", value_parser = cobra::level,
           allow_negative_numbers = true)]
     pub(crate) verbosity: Option<u8>,
@@ -155,7 +155,7 @@ impl Command {
         matches!(self, Self::Quickstart(_) | Self::Manager(_) | Self::Conformance(_))
     }
 
-    /// Whether a person who runs it may be told of a newer version.
+    /// Whether it may report a newer version of Capstan.
     pub(crate) fn reminds(&self) -> bool {
         match self {
             Self::Completion(_) | Self::Manager(_) => false,

@@ -60,7 +60,7 @@ impl Hint for InstallProblem {
                 installed.name
             ),
             Self::SecondInstance { .. } => {
-                "leave --target-namespace out, or delete the instance that is there".to_owned()
+                "leave --target-namespace out, or delete the existing instance".to_owned()
             }
             Self::OtherWatchedNamespace { installed, wanted } => rewatch(installed, wanted.as_deref()),
             Self::NoCore => "name a core provider by --core".to_owned(),
@@ -72,7 +72,7 @@ impl Hint for InstallProblem {
             Self::Cores { .. } => format!("delete the others first: {name} delete --core NAME"),
             Self::UnknownContract { .. } => "upgrade the core provider first".to_owned(),
             Self::Contract { contract, .. } => format!(
-                "install a version of the provider, or of core, that goes with the other's; {contract} needs core of \
+                "install a version of the provider, or of core, that is compatible with the other's; {contract} needs core of \
                  the same contract or later"
             ),
             Self::CrdName { .. } => format!(
@@ -87,7 +87,7 @@ impl Hint for InstallProblem {
                  --validate=false"
             ),
             Self::KindTaken { taken, .. } => format!(
-                "a server serves a kind of a group once: if nothing needs it, delete the CRD that is there and its \
+                "a server serves a kind of a group once: if nothing needs it, delete the existing CRD and its \
                  objects (kubectl delete crd {taken})"
             ),
             Self::SharedCrd { .. } => "install one of the two".to_owned(),

@@ -632,7 +632,7 @@ async fn a_failure_halfway_starts_the_controllers_again_and_can_be_gone_on_from(
         "upgraded: cluster-api, bootstrap-kubeadm",
         "the upgrade of control-plane-kubeadm stopped; its controllers were started again",
         "the upgrade of infrastructure-acme stopped; its controllers were started again",
-        "the same command goes on from here",
+        "the same command continues from here",
     ]);
     assert!(error.contains("infrastructure-acme: its controllers were started again"), "{error}");
     let versions = estate.versions().await;
@@ -686,7 +686,7 @@ async fn where_core_fails_nobody_else_is_replaced_and_all_controllers_run_again(
         "the upgrade of cluster-api stopped; its controllers were started again",
         "the upgrade did not come to bootstrap-kubeadm; its controllers are as they were",
         "the upgrade did not come to infrastructure-acme; its controllers are as they were",
-        "the same command goes on from here",
+        "the same command continues from here",
     ]);
     assert!(estate.versions().await.values().all(|it| it == "v1.0.0"));
     for (label, replicas) in [(CORE, 1), ("bootstrap-kubeadm", 1), (ACME, 2)] {
@@ -725,7 +725,7 @@ async fn where_a_crd_cannot_be_replaced_it_is_told_whose_are_new_and_all_control
         "the upgrade of cluster-api stopped; its controllers were started again",
         "of bootstrap-kubeadm only the CRDs were replaced; its controllers are as they were",
         "the upgrade did not come to infrastructure-acme; its controllers are as they were",
-        "the same command goes on from here",
+        "the same command continues from here",
     ]);
     assert!(estate.versions().await.values().all(|it| it == "v1.0.0"));
     for label in [CORE, "bootstrap-kubeadm", ACME] {

@@ -328,7 +328,7 @@ async fn follow_changes(plane: &Arc<Plane>, client: &Client) {
     assert_eq!(other.ended(), "");
     let clusters = api(client, &story.namespace, find("Cluster"));
     clusters.delete(CLUSTER, &DeleteParams::default()).await.unwrap();
-    assert!(one.ended().contains(&format!("Cluster {}/prod is gone", story.namespace)));
+    assert!(one.ended().contains(&format!("Cluster {}/prod was deleted", story.namespace)));
 }
 
 /// On a terminal the tree stays in its place, however little room there is.

@@ -72,7 +72,7 @@ pub(crate) async fn run(
             Ok(Report { about, notes, findings })
         }
         Err(error) => {
-            // The first error is the one to tell.
+            // The first error is reported.
             broom.sweep_quickly().await;
             Err(error)
         }

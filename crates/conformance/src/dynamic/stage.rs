@@ -24,7 +24,7 @@ use super::{
 
 /// The name under which the fake core writes.
 pub(crate) const FIELD_MANAGER: &str = "capstan-conformance";
-/// Wakes providers that are not told of a change of the Cluster.
+/// Wakes providers that do not watch Clusters.
 const NUDGE: &str = "conformance.capstan.dev/nudge";
 
 /// Everything that scenarios share.
@@ -255,7 +255,7 @@ impl Stage {
         }
     }
 
-    /// Tells of a core manager that acts on our Clusters although it should not be there.
+    /// Reports a core manager that acts on our Clusters although none should run.
     pub(crate) async fn look_for_a_core(&self, name: &str) -> Result<(), Error> {
         if self.options.core != Core::Fake {
             return Ok(());
@@ -294,7 +294,7 @@ pub(crate) enum Pause {
 }
 
 impl Pause {
-    /// In words.
+    /// A description for reports.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Cluster => "Cluster spec.paused",

@@ -44,7 +44,7 @@ pub static G3: Rule = rule(
     All,
     "a label on the CRD says which API versions speak which contract",
     "the CRD has a label cluster.x-k8s.io/v1beta2 or cluster.x-k8s.io/v1beta1 that is not empty",
-    "cannot tell which version to read: every Cluster that refers to the kind shows an error for ever",
+    "cannot determine which version to read: every Cluster that refers to the kind shows an error for ever",
     paragraph!("infra-cluster", "all-resources-version"),
 );
 /// There is a version to pick.
@@ -135,7 +135,7 @@ pub static G11: Rule = rule(
     All,
     "the provider does nothing for an object before its owner is known",
     "an object without owner reference is created and watched for a while",
-    "has not adopted the object yet: what is made now may belong to nobody",
+    "has not adopted the object yet: infrastructure that is created now may have no owner",
     paragraph!("infra-cluster", "typical-infracluster-reconciliation-workflow"),
 );
 /// Any owner reference.
@@ -165,7 +165,7 @@ pub static G14: Rule = rule(
     All,
     "the provider holds the object by a finalizer of its own until all that it made is gone",
     "the object is deleted at every stage",
-    "sees the object gone and goes on, while infrastructure is left behind",
+    "sees that the object is deleted and continues, while infrastructure is left behind",
     paragraph!("infra-cluster", "typical-infracluster-reconciliation-workflow"),
 );
 /// Form of conditions.

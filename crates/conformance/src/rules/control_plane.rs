@@ -81,7 +81,7 @@ pub static CP7: Rule = rule(
     All,
     "control plane Machines are labelled with the control plane's name and spread over failure domains",
     "Machines of a running provider are looked at",
-    "cannot tell whose Machines they are",
+    "cannot find the owner of these Machines",
     paragraph!("control-plane", "machine-placement"),
 );
 /// Available condition.

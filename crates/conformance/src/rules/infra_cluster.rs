@@ -91,7 +91,7 @@ pub static IC8: Rule = rule(
     All,
     "the provider leaves an InfraCluster with the annotation cluster.x-k8s.io/managed-by alone",
     "an object with the annotation is created and watched",
-    "waits for somebody else to report completion, while the provider makes infrastructure that nobody asked for",
+    "waits for an external controller to report completion, while the provider creates unwanted infrastructure",
     paragraph!("infra-cluster", "externally-managed-infrastructure"),
 );
 /// Adoption.

@@ -120,7 +120,7 @@ impl<N: Node> Composer<N> {
         let mut root = None;
         while let Some((event, span)) = events.next_event().transpose().map_err(Failure::Scan)? {
             let ends_here = match &event {
-                // Three dots: what comes behind them is nobody's.
+                // Three dots: what follows belongs to no document.
                 Event::DocumentEnd if !span.is_empty() => true,
                 // What stands behind a value that is complete is an error, and found to be one only now.
                 Event::StreamEnd => true,

@@ -211,7 +211,7 @@ async fn installed_provider(cluster: &Lazy<'_>) -> Result<ProviderArgument, Comm
     }
 }
 
-/// The version of a provider that is installed. Without any cluster it is nobody's, and the latest will do.
+/// The version of a provider that is installed. Without a management cluster it is the latest.
 async fn installed_version(name: &str, cluster: &Lazy<'_>) -> Result<Option<String>, CommandError> {
     let Some(cluster) = cluster.get().await? else {
         return Ok(None);

@@ -142,7 +142,7 @@ fn report_progress(event: &UpgradeEvent<'_>, printer: Printer, progress: &Progre
             printer.done(&format!("cert-manager is at {}", step.manifest.version));
         }
         UpgradeEvent::Migrating(migration) => printer.step(&format!(
-            "writing objects of {} as {}, since {} will be gone",
+            "writing objects of {} as {}, since {} is being removed",
             migration.crd,
             migration.stored,
             migration.dropped.join(" and ")
@@ -207,7 +207,7 @@ fn stopped(failure: Failed, session: &Session) -> CommandError {
         ways.extend(other.hint);
     }
     error.causes.extend(waiting.iter().map(|it| state(it, false)));
-    ways.push("once that is mended, the same command goes on from here".to_owned());
+    ways.push("once that is fixed, the same command continues from here".to_owned());
     error.hint(ways.join("; "))
 }
 
