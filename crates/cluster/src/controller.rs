@@ -242,7 +242,7 @@ pub enum ClusterError {
     /// A write failed.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// Something that seemed gone is there.
+    /// An object exists although the caches lack it.
     #[error("{kind} {key} still exists although the watch reported its deletion")]
     NotGone {
         /// The kind.
@@ -448,7 +448,7 @@ impl ClusterReconciler {
         }
     }
 
-    /// Lets the Cluster go, if what it waited for is gone past all caches.
+    /// Removes the Cluster's finalizer, if past all caches the objects it waited for do not exist.
     ///
     /// It must not have been written to since: it may have been paused.
     async fn release(&self, key: &ObjectKey, release: &Release) -> Result<(), ClusterError> {

@@ -27,7 +27,7 @@ struct State {
 }
 
 impl ReferenceIndex {
-    /// Takes in what a Cluster refers to now; nothing if it is gone.
+    /// Records what a Cluster refers to now; nothing if it was deleted.
     pub(crate) fn update(&self, cluster: &ObjectKey, now: Option<&ClusterRecord>) {
         let now: Vec<_> = now.into_iter().flat_map(references).collect();
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);

@@ -1,6 +1,6 @@
 //! The kubeconfig of a workload cluster without a control plane provider.
 //!
-//! It is signed by the cluster's certificate authority, and recreated when the authority changes, when the endpoint changes,
+//! It is signed by the cluster's certificate authority, and renewed when the authority or the endpoint changes,
 //! and at half of its lifetime. A kubeconfig from elsewhere is never changed.
 
 mod authority;
@@ -107,7 +107,7 @@ impl Kubeconfigs {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in what a Cluster is now, and whether its connection is in trouble: no event arrived while it was paused.
+    /// Records a Cluster and whether its connection fails: no event arrived while it was paused.
     pub(crate) fn observe(
         &self,
         key: &ObjectKey,

@@ -72,7 +72,7 @@ pub struct ObjectDeletion {
 /// The end of a Cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Release {
-    /// Objects that the caches say are gone: to be asked for once more, past the caches.
+    /// Objects that the caches lack: to be requested once more, past the caches.
     pub gone: Vec<(ApiResource, ObjectKey)>,
     /// The patch that removes the finalizer.
     pub patch: Value,

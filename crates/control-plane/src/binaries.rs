@@ -46,7 +46,7 @@ pub struct Sources {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Progress {
-    /// A source has some of the programs, but not all, and so is of no use.
+    /// A source has only some of the programs and is not used.
     Incomplete {
         /// The source, as its user knows it.
         source: String,
@@ -67,7 +67,7 @@ pub enum Progress {
         /// The folder of the programs.
         dir: PathBuf,
     },
-    /// The build of one program goes on. Sent every few seconds.
+    /// The build of one program continues. Sent every few seconds.
     Building {
         /// The program.
         program: &'static str,

@@ -68,7 +68,7 @@ pub enum Error {
     },
 
     /// Credentials that cannot be used for TLS.
-    #[error("cannot speak TLS to {address} with the given certificates: {reason}")]
+    #[error("cannot connect to {address} by TLS with the given certificates: {reason}")]
     Credentials {
         /// The server they are for.
         address: String,
@@ -86,7 +86,7 @@ pub enum Error {
         dir: PathBuf,
     },
 
-    /// No port on 127.0.0.1 could be had.
+    /// There is no free port on 127.0.0.1.
     #[error("could not find a free port on 127.0.0.1: {source}")]
     NoFreePort {
         /// The system's error.

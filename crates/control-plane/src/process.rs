@@ -101,7 +101,7 @@ impl Watched {
         self.watchdog.try_wait()
     }
 
-    /// Ends the command and waits until it is gone.
+    /// Ends the command and waits for its exit.
     pub(crate) fn stop(&mut self) -> io::Result<()> {
         drop(self.leash.take());
         if self.wait(self.grace + WATCHDOG_LIMIT)? {

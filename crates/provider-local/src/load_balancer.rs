@@ -18,7 +18,7 @@ use tokio::{
 };
 use tracing::{debug, info};
 
-/// A backend that does not answer within this time is passed over.
+/// A backend that does not answer within this time is skipped.
 const CONNECT_LIMIT: Duration = Duration::from_secs(2);
 
 /// All load balancers of this process, by the LocalCluster that they belong to.
@@ -185,7 +185,7 @@ async fn accept_all(listener: TcpListener, backends: watch::Receiver<Arc<[String
     }
 }
 
-/// Forwards to the backend whose turn it is, or to the next one that answers. Without any, the client is let go.
+/// Forwards to the backend whose turn it is, or to the next one that answers. Without any, it closes the connection.
 async fn forward(mut client: TcpStream, peer: SocketAddr, backends: Arc<[String]>, turn: usize) {
     for offset in 0..backends.len() {
         let backend = &backends[turn.wrapping_add(offset) % backends.len()];

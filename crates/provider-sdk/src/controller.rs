@@ -77,7 +77,7 @@ impl Handle {
 type Spec<P> = <<P as Provider>::Cluster as HasSpec>::Spec;
 
 /// Adds a provider to a manager. `crds` are its CRDs as they are installed: they say which contracts it speaks, and are
-/// held against the contract before anything runs.
+/// checked against the contract before anything runs.
 pub fn register<P: Provider>(
     manager: &mut Manager,
     provider: P,
@@ -382,7 +382,7 @@ impl<P: Provider> Keeper<P> {
             let endpoint = match made.endpoint.as_ref().or(object.endpoint.as_ref()) {
                 Some(endpoint) if endpoint.is_valid() => endpoint,
                 other => {
-                    let words = format!("the provider made no complete endpoint, but {other:?}");
+                    let words = format!("the provider returned an incomplete endpoint: {other:?}");
                     return self.trouble(key, object, PROVISIONING_FAILED, words).await;
                 }
             };
@@ -406,7 +406,7 @@ impl<P: Provider> Keeper<P> {
         Ok(After::Rest(Next::Settled))
     }
 
-    /// Takes down what was begun for objects of a name that are gone, and never got on record.
+    /// Deletes what was begun for deleted objects of a name and never recorded.
     async fn clean_up(
         &self,
         key: &ObjectKey,
@@ -429,7 +429,7 @@ impl<P: Provider> Keeper<P> {
         Ok(None)
     }
 
-    /// Whether no object with that infrastructure is there past all caches: it might only be out of what is watched.
+    /// Whether past all caches no object has that infrastructure: it may exist but not be watched.
     async fn is_gone(&self, key: &ObjectKey, id: &InfrastructureId) -> Result<bool, KeepError> {
         let found = self.writer.read(&self.resource, key).await?;
         Ok(found.is_none_or(|found| InfrastructureId::of(key, &found.metadata).as_ref() != Some(id)))
@@ -478,7 +478,7 @@ impl<P: Provider> Keeper<P> {
                 self.write_status(key, draft().paused(&why).patch()).await?;
                 return Ok(After::Rest(Next::Again(ORPHAN_PAUSE)));
             }
-            let going = Wait::new(DELETING, "The infrastructure is being taken down");
+            let going = Wait::new(DELETING, "The infrastructure is being deleted");
             let said = self.write_status(key, draft().waiting(&going).patch()).await?;
             self.going().insert(id.clone());
             if said {

@@ -32,7 +32,7 @@ pub trait Provider: Send + Sync + 'static {
     /// Who makes the control plane's endpoint.
     const ENDPOINT: EndpointSource;
 
-    /// Makes sure that the infrastructure is there and as the spec says.
+    /// Creates or updates the infrastructure as the spec says.
     ///
     /// A call has 50 seconds: what takes longer is begun here and looked at again ([`Progress::Wait`]).
     fn provision(
@@ -40,13 +40,13 @@ pub trait Provider: Send + Sync + 'static {
         request: Request<'_, Self>,
     ) -> impl Future<Output = Result<Progress, Self::Error>> + Send;
 
-    /// Makes sure that the infrastructure is gone. Under this id there may never have been any.
+    /// Deletes the infrastructure. Under this id there may never have been any.
     fn deprovision(
         &self,
         request: Request<'_, Self>,
     ) -> impl Future<Output = Result<Removal, Self::Error>> + Send;
 
-    /// An object is gone: for good, or from what this process watches. Whatever the process itself holds for it can go.
+    /// An object was deleted, or is not watched by this process any more: release what the process holds for it.
     fn forget(&self, _key: &ObjectKey) -> impl Future<Output = ()> + Send {
         async {}
     }
@@ -75,7 +75,7 @@ pub struct Request<'a, P: Provider + ?Sized> {
     pub spec: &'a <P::Cluster as HasSpec>::Spec,
     /// The endpoint on record, or else the one that users asked of the Cluster.
     pub endpoint: Option<ApiEndpoint>,
-    /// The Cluster that it belongs to; nothing if that is gone.
+    /// The Cluster that it belongs to; `None` if that was deleted.
     pub owner: Option<&'a Owner>,
     pub(crate) writer: &'a Writer,
     pub(crate) objects: &'a Cache<Record<<P::Cluster as HasSpec>::Spec>>,
@@ -127,7 +127,7 @@ impl<P: Provider + ?Sized> Request<'_, P> {
 /// How far provisioning is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Progress {
-    /// All is there.
+    /// The infrastructure is complete.
     Done(Infrastructure),
     /// Not yet.
     Wait(Wait),
@@ -144,7 +144,7 @@ pub enum Removal {
     Wait(Wait),
 }
 
-/// What is there.
+/// Existing infrastructure.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Infrastructure {
     /// Where the control plane can be reached, if the provider makes that.

@@ -121,7 +121,7 @@ impl ConfigMaps {
         Ok(Self { releases, skipped, place })
     }
 
-    /// The versions that are there.
+    /// The existing versions.
     pub fn versions(&self) -> Vec<String> {
         self.releases.iter().map(|it| it.version.to_string()).collect()
     }

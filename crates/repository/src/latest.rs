@@ -13,7 +13,7 @@ const MOST_FAILURES: usize = 10;
 /// The preferred contract; older ones are supported.
 const CURRENT: ContractVersion = ContractVersion::V1Beta2;
 
-/// A version that was passed over.
+/// A version that was skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skipped {
     /// The version as the repository names it.
@@ -47,7 +47,7 @@ pub(crate) struct Search {
 }
 
 impl Search {
-    /// Begins with the versions of a repository, in any order; what is not a version is passed over.
+    /// Begins with the versions of a repository, in any order; what is not a version is skipped.
     pub(crate) fn new(listed: &[String]) -> Self {
         let (mut all, mut skipped) = (Vec::new(), Vec::new());
         for text in listed {
@@ -66,7 +66,7 @@ impl Search {
         Self { all, left, skipped, failures: 0, guide: None, found: None }
     }
 
-    /// The versions, the preferred one first, and what was passed over.
+    /// The versions, the preferred one first, and the skipped ones.
     pub(crate) fn into_versions(self) -> (Vec<Version>, Vec<Skipped>) {
         (self.all, self.skipped)
     }

@@ -113,7 +113,7 @@ pub enum RepositoryError {
         /// Where it stops being text.
         problem: String,
     },
-    /// A metadata file that is no use.
+    /// The metadata file cannot be used.
     #[error(transparent)]
     Metadata(#[from] MetadataError),
 }
@@ -301,7 +301,7 @@ impl Repository {
         self.source.versions().await.map_err(|source| self.failed(source))
     }
 
-    /// All versions, in the order in which they are preferred, and what is there but is no version.
+    /// All versions, in order of preference, and the names that are no versions.
     pub async fn versions(&self) -> Result<(Vec<Version>, Vec<Skipped>), RepositoryError> {
         let (versions, mut skipped) = Search::new(&self.listed().await?).into_versions();
         skipped.extend(self.source_skipped());

@@ -80,7 +80,7 @@ impl Source {
         }
     }
 
-    /// The names of a version's files, where they can be had.
+    /// The names of a version's files, if the source can list them.
     pub(crate) async fn files(&self, version: &str) -> Result<Option<Vec<String>>, FetchError> {
         match self {
             Self::Local(it) => it.files(version).map(Some),

@@ -84,7 +84,7 @@ impl<T: Cached> Cache<T> {
         Self::insert(&mut objects, key, object)
     }
 
-    /// Takes in what a fresh list says, which is true even where it seems older (a restored etcd counts from an earlier version).
+    /// Caches an object of a fresh list, even if its version is older (a restored etcd goes back to earlier versions).
     pub fn arrive_listed(&self, key: &ObjectKey, object: T) -> Arrival<T> {
         let mut objects = self.write();
         if let Some(known) = objects.get(key)
@@ -97,7 +97,7 @@ impl<T: Cached> Cache<T> {
 
     /// Takes in the answer to our own write, so that the next look sees it even if the watch is late.
     ///
-    /// An object that is gone from the cache stays gone: the answer may be older than the deletion.
+    /// An object that was deleted from the cache is not added again: the answer may be older than the deletion.
     pub fn remember(&self, key: &ObjectKey, object: T) {
         let mut objects = self.write();
         if let Some(known) = objects.get_mut(key)
@@ -113,7 +113,7 @@ impl<T: Cached> Cache<T> {
         self.write().remove(key)
     }
 
-    /// Forgets all objects but these; gives back the forgotten ones.
+    /// Removes all objects but these; returns the removed ones.
     pub fn keep_only(&self, keys: &HashSet<ObjectKey>) -> Vec<(ObjectKey, Arc<T>)> {
         self.write().extract_if(|key, _| !keys.contains(key)).collect()
     }

@@ -210,7 +210,7 @@ fn remembered_body(text: &str) -> Option<Value> {
     Some(object.into())
 }
 
-/// An object's metadata. The API server wants it to be there even if it was not.
+/// An object's metadata. The API server requires it in the answer even if it was absent.
 struct Metadata(Value);
 
 fn take_metadata(object: &mut Map<String, Value>) -> Metadata {

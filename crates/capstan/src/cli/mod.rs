@@ -101,7 +101,7 @@ pub(crate) enum Command {
     /// Show what belongs to a workload cluster, and in which state it is
     Describe(DescribeArgs),
 
-    /// Say why something is not as it should be, and what to do
+    /// Explain why something is not available, and what to do
     Explain(ExplainArgs),
 
     /// Try what may change: rollouts of machines
@@ -167,7 +167,7 @@ impl Command {
 
 #[derive(Args, Debug)]
 pub(crate) struct QuickstartArgs {
-    /// Keep the control plane's data here, and go on from it next time [default: a temporary folder]
+    /// Keep the control plane's data here and reuse it next time [default: a temporary folder]
     #[arg(long, value_name = "DIR")]
     pub(crate) state_dir: Option<PathBuf>,
 

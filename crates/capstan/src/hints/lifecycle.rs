@@ -201,11 +201,11 @@ impl Hint for DeleteProblem {
     fn hint(&self) -> Option<String> {
         Some(match self {
             Self::InUse { include_crd: true, .. } => {
-                "delete these objects first and wait until they are gone: CRDs take their objects with them".to_owned()
+                "delete these objects first and wait for their deletion: CRDs take their objects with them".to_owned()
             }
             Self::InUse { .. } => {
-                "delete these objects first and wait until they are gone, or move them to another management \
-                 cluster; --force deletes the providers anyway, and no controller looks after the objects any more"
+                "delete these objects first and wait for their deletion, or move them to another management \
+                 cluster; --force deletes the providers anyway, and no controller reconciles the objects any more"
                     .to_owned()
             }
         })

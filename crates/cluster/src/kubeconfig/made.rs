@@ -17,7 +17,7 @@ use x509_parser::parse_x509_certificate;
 use super::authority::Authority;
 use crate::{connection::secrets::AuthorityMark, snapshot::ClusterRecord};
 
-/// How long a client certificate is good for.
+/// How long a client certificate is valid.
 const LIFE: SignedDuration = SignedDuration::from_hours(365 * 24);
 /// Clocks differ: a certificate is valid from a little before it is made.
 const CLOCK_DIFFERENCE: SignedDuration = SignedDuration::from_mins(5);

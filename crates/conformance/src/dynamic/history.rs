@@ -82,12 +82,12 @@ impl Change<'_> {
 }
 
 impl History {
-    /// The last state, as long as the object is there.
+    /// The last state, if the object exists.
     pub(crate) fn current(&self) -> Option<&Value> {
         self.states.last().filter(|state| !state.gone).map(|state| &state.object)
     }
 
-    /// Whether the object was there and is gone.
+    /// Whether the object existed and was deleted.
     pub(crate) fn is_gone(&self) -> bool {
         self.states.last().is_some_and(|state| state.gone)
     }

@@ -300,7 +300,7 @@ async fn no_owner(stage: &Stage, profile: &Profile, name: &str) -> Result<Outcom
     let watched = quiet(stage).await;
     let outcome = stage.recorder.read(name, |history| {
         let repair = "return before anything is written or made when no owner reference of kind Cluster \
-                      (group cluster.x-k8s.io) is there";
+                      (group cluster.x-k8s.io) exists";
         judge::untouched(history, 0, watched, "it had no owner", repair)
     });
     stage.delete_infra(name).await?;
@@ -368,7 +368,7 @@ async fn owner_removed(stage: &Stage, profile: &Profile, name: &str) -> Result<O
     }
     stage.release(name).await?;
     stage.delete_infra(name).await?;
-    Ok(deletion(until_gone(stage, name).await, "deleted after its owner reference was taken away"))
+    Ok(deletion(until_gone(stage, name).await, "deleted after its owner reference was removed"))
 }
 
 async fn cluster_gone(stage: &Stage, profile: &Profile, name: &str) -> Result<Outcome, Error> {

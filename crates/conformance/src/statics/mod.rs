@@ -59,7 +59,7 @@ pub enum NothingToCheck {
     NoContractKinds {
         /// What was looked at.
         about: String,
-        /// The kinds that are there.
+        /// The kinds found.
         kinds: String,
     },
     /// Two different CRDs of one kind.

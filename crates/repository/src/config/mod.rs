@@ -65,7 +65,7 @@ pub enum ConfigError {
         /// Its extension.
         extension: String,
     },
-    /// A file that is there, but not for us.
+    /// The file exists but cannot be read.
     #[error("the configuration file {origin} cannot be read: {problem}")]
     Unreadable {
         /// The path or address.

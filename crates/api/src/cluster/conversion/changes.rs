@@ -16,10 +16,10 @@ const REFERENCES: [&str; 4] = ["controlPlaneRef", "infrastructureRef", "remediat
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Change {
     at: Vec<Step>,
-    /// What is expected to be there; nothing if absent.
+    /// The expected value; `None` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     from: Option<Value>,
-    /// What should be there; nothing if absent.
+    /// The new value; `None` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     to: Option<Value>,
     /// For a list with the right elements in the wrong order: their names.

@@ -96,7 +96,7 @@ enum Codec {
     Same,
     /// Zero and false are the same as absent.
     OmitZero,
-    /// The field is gone in v1beta2.
+    /// v1beta2 does not have the field.
     Dropped,
     /// A duration as text; seconds.
     Seconds,

@@ -186,7 +186,7 @@ fn stays(crd: &ObjectRef, step: &Step) -> String {
     format!("{crd} stays, though {} does not have it: there are objects of it", step.to.version)
 }
 
-/// What failed, what is done, and how to go on.
+/// What failed, what is done, and how to continue.
 fn stopped(failure: Failed, session: &Session) -> CommandError {
     let Failed { error, stopped, others, waiting, upgraded } = failure;
     let is_cut_off = matches!(error, UpgradeError::CutOff);
