@@ -24,7 +24,7 @@ const GENERIC: [&str; 4] =
     ["GenericCluster", "GenericMachine", "GenericMachineTemplate", "GenericMachinePool"];
 const AT_ONCE: usize = 4;
 
-/// Upstream's CRDs without their webhooks, behind which nobody answers.
+/// Upstream's CRDs without their webhooks, which are not served.
 fn definitions() -> Vec<CustomResourceDefinition> {
     let core = folder("CAPSTAN_UPSTREAM_DIR").join("releases/cluster-api").join(KUBEADM);
     let files: [PathBuf; 3] = [

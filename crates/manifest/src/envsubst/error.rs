@@ -172,7 +172,7 @@ impl MissingVariables {
 }
 
 /// How many places of a variable a message names.
-const PLACES_TOLD: usize = 3;
+const PLACES_SHOWN: usize = 3;
 
 impl fmt::Display for MissingVariables {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -183,7 +183,7 @@ impl fmt::Display for MissingVariables {
 }
 
 fn tell_places(variable: &Variable) -> String {
-    let mut places: Vec<String> = variable.places.iter().take(PLACES_TOLD).map(Place::to_string).collect();
+    let mut places: Vec<String> = variable.places.iter().take(PLACES_SHOWN).map(Place::to_string).collect();
     let more = variable.places.len() - places.len();
     if more > 0 {
         places.push(format!("and {more} more"));
