@@ -300,7 +300,13 @@ impl<P: Provider> Keeper<P> {
         if let Some(error) = &object.malformed {
             // Only a new state of the object can help, and that is an event.
             warn!(%error, "this object cannot be read");
-            self.record(key, &object, Severity::Warning, "Malformed", format!("It cannot be read: {error}"));
+            self.record_event(
+                key,
+                &object,
+                Severity::Warning,
+                "Malformed",
+                format!("It cannot be read: {error}"),
+            );
             return rest;
         }
         let owner = owned_by_cluster(object.metadata())
@@ -352,7 +358,7 @@ impl<P: Provider> Keeper<P> {
                     }
                     Ok(Progress::Failed(failure)) => {
                         if self.write_status(key, draft().failed(&failure).patch()).await? {
-                            self.record(
+                            self.record_event(
                                 key,
                                 &object,
                                 Severity::Warning,
@@ -400,7 +406,7 @@ impl<P: Provider> Keeper<P> {
         let first = !was_provisioned(&object.status);
         if self.write_status(key, draft.provisioned(made).patch()).await? && first {
             let message = format!("{} {} is provisioned", self.resource.kind, key.name);
-            self.record(key, object, Severity::Normal, "Provisioned", message);
+            self.record_event(key, object, Severity::Normal, "Provisioned", message);
         }
         self.unrecorded.end(id);
         Ok(After::Rest(Next::Settled))
@@ -510,7 +516,7 @@ impl<P: Provider> Keeper<P> {
     ) -> Result<After, KeepError> {
         let draft = StatusDraft::new(object, self.shape, clock::now());
         match self.write_status(key, draft.waiting(&Wait::new(reason, &words)).patch()).await {
-            Ok(true) => self.record(key, object, Severity::Warning, reason, words.clone()),
+            Ok(true) => self.record_event(key, object, Severity::Warning, reason, words.clone()),
             Ok(false) => {}
             Err(KeepError::Write(conflict)) if conflict.is_conflict() => return Err(conflict.into()),
             // The provider's own trouble is what matters.
@@ -563,7 +569,7 @@ impl<P: Provider> Keeper<P> {
         Ok(())
     }
 
-    fn record(
+    fn record_event(
         &self,
         key: &ObjectKey,
         object: &Record<Spec<P>>,
