@@ -12,7 +12,7 @@ use k8s_openapi::{
 /// Who converts the objects of a kind between its versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conversion<'a> {
-    /// A webhook behind a Service. Whoever installs the CRD adds the CA bundle.
+    /// A webhook behind a Service. The installer of the CRD adds the CA bundle.
     Service {
         /// The Service's namespace.
         namespace: &'a str,
@@ -26,7 +26,7 @@ pub enum Conversion<'a> {
         /// The authority that its certificate is from.
         ca_bundle_pem: &'a [u8],
     },
-    /// Nobody: only the stored version is served.
+    /// No conversion: only the stored version is served.
     Nobody,
 }
 

@@ -69,7 +69,7 @@ pub mod label {
     pub const PROVIDER: &str = "cluster.x-k8s.io/provider";
     /// Marks a Node on an interruptible machine.
     pub const INTERRUPTIBLE: &str = "cluster.x-k8s.io/interruptible";
-    /// The specification's form of "somebody else manages this infrastructure"; see the annotation of the same name.
+    /// Marks externally managed infrastructure, as the specification has it; see the annotation of the same name.
     pub const MANAGED_BY: &str = "cluster.x-k8s.io/managed-by";
     /// Grants the core manager the rules of a ClusterRole.
     pub const AGGREGATE_TO_MANAGER: &str = "cluster.x-k8s.io/aggregate-to-manager";
@@ -91,7 +91,7 @@ pub mod annotation {
     pub const UPGRADING_TO: &str = "capstan.dev/upgrading-to";
     /// Stops reconciliation of the object, whatever the value.
     pub const PAUSED: &str = "cluster.x-k8s.io/paused";
-    /// The infrastructure is managed by somebody else.
+    /// The infrastructure is managed externally.
     pub const MANAGED_BY: &str = "cluster.x-k8s.io/managed-by";
     /// Asks for a Machine to be deleted first when scaling down.
     pub const DELETE_MACHINE: &str = "cluster.x-k8s.io/delete-machine";

@@ -1,4 +1,4 @@
-//! Our definition of `Cluster` beside upstream's: they may differ only where this file says why.
+//! Our CRD of `Cluster` compared with upstream's: they may differ only where this file says why.
 
 use capstan_api::cluster::{WEBHOOK_SERVICE, crd};
 use serde_json::{Value, json};

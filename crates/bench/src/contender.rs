@@ -105,7 +105,7 @@ pub(crate) fn read_crds(folder: &Path) -> Result<Vec<CustomResourceDefinition>> 
     Ok(crds)
 }
 
-/// Upstream's manager does not start without a certificate, although nobody will call its webhooks here.
+/// Upstream's manager does not start without a certificate, although its webhooks are not called here.
 fn webhook_certificates(beside: &Path) -> Result<PathBuf> {
     let folder = beside.with_file_name("webhook-certificates");
     fs::create_dir_all(&folder)?;

@@ -38,7 +38,7 @@ pub(crate) struct Measured {
     pub(crate) clusters: usize,
     pub(crate) all: Duration,
     pub(crate) floor: Duration,
-    /// What the server takes for the very writes that bring a Cluster to Provisioned, from somebody who knows them
+    /// What the server takes for the very writes that bring a Cluster to Provisioned, from a client that knows them
     /// beforehand.
     pub(crate) same_writes: Duration,
     pub(crate) writes_each: f64,
@@ -136,7 +136,7 @@ async fn write_plainly(story: &Story, name: &str, round: usize) -> Result<()> {
     Ok(())
 }
 
-/// Sends the writes that the first Cluster got for as many others, in a namespace that nobody watches: what a
+/// Sends the writes that the first Cluster got for as many others, in a namespace that no controller watches: what a
 /// controller would need that decided nothing and watched nothing.
 async fn repeat_writes(done: &Story, names: &[String]) -> Result<Duration> {
     let story = Story::begin_on(Arc::clone(&done.plane), "again").await;

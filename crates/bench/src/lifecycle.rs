@@ -29,7 +29,7 @@ use kube::{
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-/// Rounds of each program, on a new control plane each; the median is told.
+/// Rounds of each program, on a new control plane each; the median is reported.
 const ROUNDS: usize = 3;
 /// How long a server may go on with itself after it has started, or has got new kinds.
 const REST: Duration = Duration::from_secs(3);
@@ -188,8 +188,8 @@ async fn round(program: &Path, config: &Path, home: &Path, others: usize) -> any
     Ok(runs)
 }
 
-/// What the server takes for the CRDs of an upgrade alone: each is tried, and then each is written, by somebody
-/// who looks at nothing else.
+/// What the server takes for the CRDs of an upgrade alone: each is tried, and then each is written, by a client
+/// that does nothing else.
 async fn crds_alone(stock: &Stock<'_>, others: usize) -> anyhow::Result<Duration> {
     let plane = Plane::start_bare().await;
     let client = plane.client().await;

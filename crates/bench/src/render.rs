@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context, ensure};
 use nix::sys::resource::{UsageWho, getrusage};
 
-/// Runs of each command; the median is told.
+/// Runs of each command; the median is reported.
 const RUNS: usize = 31;
 const TEMPLATE: &str = "\
 apiVersion: cluster.x-k8s.io/v1beta2
@@ -135,7 +135,7 @@ fn sum_up(runs: &[(Duration, i64)]) -> Option<Measured> {
     })
 }
 
-/// One run in a process of its own: the system tells the peak memory only of all children together.
+/// One run in a process of its own: the system reports the peak memory only of all children together.
 fn run_apart(
     program: &Path,
     arguments: &[String],

@@ -14,7 +14,7 @@ use crate::{cli::generate::ListFormat, error::CommandError, printer::Printer};
 /// Writes to a file, or to standard output if there is none or it is called `-`.
 ///
 /// A file is written whole or not at all. A new one is for its owner alone, since manifests may hold credentials; one
-/// that is there keeps its mode.
+/// that exists keeps its mode.
 pub(crate) fn write(text: &str, file: Option<&str>, printer: Printer) -> Result<(), CommandError> {
     match named(file) {
         None => printer.data(text),

@@ -1,5 +1,5 @@
 //! Whether there is a newer Capstan: asked at most once a day by a process of its own, so that no command waits for it,
-//! and told by the commands after that. Nothing that goes wrong here is worth a word, let alone an exit code.
+//! and reported by later commands. Failures here are not reported and never change the exit code.
 
 use std::{
     env, fs,
@@ -24,21 +24,21 @@ use crate::{
 /// Where releases of Capstan are, for those who mirror it; otherwise the package's home, where it has one.
 const RELEASES_VARIABLE: &str = "CAPSTAN_RELEASES";
 const HOME: &str = env!("CARGO_PKG_REPOSITORY");
-/// Either turns it off; the second one is clusterctl's.
+/// Either disables the check; the second one is clusterctl's.
 const OFF_VARIABLES: [&str; 2] = ["CAPSTAN_DISABLE_VERSIONCHECK", "CLUSTERCTL_DISABLE_VERSIONCHECK"];
-/// How long an answer is good for, and how long a question is not repeated that nobody answered.
+/// How long an answer is valid, and how long a failed request is not repeated.
 const GOOD_FOR: Duration = Duration::from_hours(24);
-/// The command that asks.
+/// The command that sends the request.
 const ASK: [&str; 2] = ["version", "--check"];
 
-/// What is known, as it is kept in the cache folder.
+/// The last answer, as stored in the cache folder.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Known {
-    /// When somebody asked.
+    /// The time of the last request.
     asked: Timestamp,
-    /// Where.
+    /// The address of the releases.
     releases: String,
-    /// The newest stable version; none if nobody answered.
+    /// The newest stable version; `None` if the request failed.
     latest: Option<String>,
 }
 
@@ -49,10 +49,10 @@ struct Next<'a> {
     ask: bool,
 }
 
-/// Tells of a newer version that is known, and has somebody ask anew if that was long ago.
+/// Reports a newer version if one is known, and starts the next request in the background if it is due.
 pub(crate) async fn remind(globals: &Globals, printer: Printer) {
     let environment = session::capture();
-    // Where nobody can be asked it costs nothing, and a configuration is not fetched for it once more.
+    // Without an address there is no request, and a remote configuration is not fetched again for it.
     let is_nowhere = environment.get(RELEASES_VARIABLE).unwrap_or(HOME).is_empty();
     if is_nowhere || globals.config.as_deref().is_some_and(|it| it.contains("://")) {
         return;
@@ -154,7 +154,7 @@ fn ask_in_the_background() {
         // Ctrl-C in the terminal is not meant for it.
         command.process_group(0);
     }
-    // Without it nobody asks until tomorrow.
+    // If it does not start, the next request is due tomorrow.
     let _ = command.spawn();
 }
 

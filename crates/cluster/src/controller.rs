@@ -42,7 +42,7 @@ use crate::{
     snapshot::{ClusterRecord, Snapshot},
 };
 
-/// What guards the first tries of a pass; each one after the first was beaten by somebody else's write.
+/// The guards of a pass's first attempts; each one after the first follows a conflict.
 const GUARDS: [Guard; 4] = [Guard::Version, Guard::Lists, Guard::Lists, Guard::Lists];
 
 /// Flags of this controller.
@@ -227,7 +227,7 @@ impl capstan_runtime::watch::Listener<CrdRecord> for CrdListener {
     }
 }
 
-/// What keeps a write from undoing somebody else's.
+/// How a write is kept from overwriting another controller's.
 #[derive(Clone, Copy, Debug)]
 enum Guard {
     /// The object must not have been written to at all since it was read.
@@ -242,8 +242,8 @@ pub enum ClusterError {
     /// A write failed.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// Something that seemed gone is there.
-    #[error("{kind} {key} is still there although the watch says that it is gone")]
+    /// An object exists although the caches lack it.
+    #[error("{kind} {key} still exists although the watch reported its deletion")]
     NotGone {
         /// The kind.
         kind: String,
@@ -323,7 +323,7 @@ impl ClusterReconciler {
         let plan = make_plan(&snapshot, clock::now());
         let next = plan.again.map_or(Next::Settled, Next::Again);
         let carried_out = self.carry_out(key, &snapshot, plan, guard).await;
-        // The echo of our own writes wakes nobody: what they changed for connections is told here.
+        // The echo of our own writes wakes no worker, so connections are notified of them here.
         self.connections.observe(key);
         carried_out?;
         Ok(next)
@@ -376,7 +376,7 @@ impl ClusterReconciler {
             }
             return Err(error.into());
         }
-        // What happened is told only once it is on record.
+        // Events are recorded only after the write.
         let released = plan.release.is_some();
         let events = if released { Vec::new() } else { plan.events.clone() };
         self.report(key, snapshot, plan.status, events, version, guard).await?;
@@ -414,7 +414,7 @@ impl ClusterReconciler {
         self.writer.patch_by_operations(resource, key, part, &uid, operations).await
     }
 
-    /// Writes the status, and tells what happened.
+    /// Writes the status and records events.
     async fn report(
         &self,
         key: &ObjectKey,
@@ -448,9 +448,9 @@ impl ClusterReconciler {
         }
     }
 
-    /// Lets the Cluster go, if what it waited for is gone past all caches.
+    /// Removes the Cluster's finalizer, if past all caches the objects it waited for do not exist.
     ///
-    /// It must not have been written to since: somebody may have paused it.
+    /// It must not have been written to since: it may have been paused.
     async fn release(&self, key: &ObjectKey, release: &Release) -> Result<(), ClusterError> {
         for (resource, gone) in &release.gone {
             if self.writer.read(resource, gone).await?.is_some() {

@@ -13,7 +13,7 @@ use capstan_runtime::ObjectKey;
 
 use crate::snapshot::ClusterRecord;
 
-/// Knows by itself what each Cluster referred to last, so that it can never fall behind what the cache was told.
+/// Holds what each Cluster referred to last, so that it is never behind the cache.
 #[derive(Debug, Default)]
 pub(crate) struct ReferenceIndex {
     state: RwLock<State>,
@@ -27,7 +27,7 @@ struct State {
 }
 
 impl ReferenceIndex {
-    /// Takes in what a Cluster refers to now; nothing if it is gone.
+    /// Records what a Cluster refers to now; nothing if it was deleted.
     pub(crate) fn update(&self, cluster: &ObjectKey, now: Option<&ClusterRecord>) {
         let now: Vec<_> = now.into_iter().flat_map(references).collect();
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);

@@ -1,7 +1,7 @@
-//! The kubeconfig of a workload cluster that has no control plane provider to make it.
+//! The kubeconfig of a workload cluster without a control plane provider.
 //!
-//! It is made from the cluster's certificate authority, and made anew when that changes, when the endpoint changes,
-//! and when half of its life is over. A kubeconfig that somebody else made is never touched.
+//! It is signed by the cluster's certificate authority, and renewed when the authority or the endpoint changes,
+//! and at half of its lifetime. A kubeconfig from elsewhere is never changed.
 
 mod authority;
 mod made;
@@ -41,13 +41,13 @@ use crate::{
     snapshot::ClusterRecord,
 };
 
-/// How often an authority is looked for that no watch would show, since it lacks the label.
+/// How often an authority without the label is requested, since no watch shows it.
 const LOOK_PERIOD: Duration = Duration::from_secs(30);
-/// When a kubeconfig that could not be made anew is looked at again.
+/// How long to wait after a kubeconfig could not be renewed.
 const RENEWAL_RETRY: Duration = Duration::from_mins(10);
 /// How long the watch may take to show that a Secret has changed.
 const NEWS_LIMIT: Duration = Duration::from_secs(1);
-/// A certificate that ends with its authority is not made anew more often than this.
+/// A certificate that expires with its authority is not renewed more often than this.
 const SHORTEST_RENEWAL: Duration = Duration::from_hours(1);
 
 /// The period for so many who look: all of them together ask ten times a second at most.
@@ -107,7 +107,7 @@ impl Kubeconfigs {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in what a Cluster is now, and whether its connection is in trouble: while it was paused, nobody was told.
+    /// Records a Cluster and whether its connection fails: no event arrived while it was paused.
     pub(crate) fn observe(
         &self,
         key: &ObjectKey,
@@ -187,7 +187,7 @@ impl Kubeconfigs {
         look_period(self.notes_look(key).1)
     }
 
-    /// Whether that is news, and how many look. Those that have gone meanwhile are not noted: nobody would strike them
+    /// Whether that is news, and how many look. Deleted Clusters are not noted: nothing would strike them
     /// off.
     fn notes_look(&self, key: &ObjectKey) -> (bool, usize) {
         let kept = self.kept();
@@ -234,7 +234,7 @@ impl Reconciler for Keeper {
             }
             None => self.provide(key, cluster, &wish).await,
         };
-        // A quota, a policy or a missing right does not pass by itself: somebody must be told.
+        // A quota, a policy or a missing right does not pass by itself: it is reported.
         if let Err(error) = &result
             && error.lasting_refusal().is_some()
         {
@@ -264,7 +264,7 @@ impl Keeper {
             return Ok(Next::Again(wait));
         }
         let Some(found) = self.writer.read_secret(&ca).await? else {
-            // Nobody has to have one: this is no trouble.
+            // It is optional: this is no error.
             self.kubeconfigs.say(key, None);
             return Ok(Next::Again(self.kubeconfigs.looks(key)));
         };
@@ -300,7 +300,7 @@ impl Keeper {
         Ok(Next::Settled)
     }
 
-    /// Makes the kubeconfig anew if it is ours and time has come.
+    /// Renews the kubeconfig if it is ours and renewal is due.
     async fn keep(
         &self,
         key: &ObjectKey,

@@ -17,7 +17,7 @@ use crate::{
 /// A Machine may be this young before it is asked whether it is up to date.
 const UP_TO_DATE_GRACE: SignedDuration = SignedDuration::from_secs(10);
 
-/// How many names of unhealthy Machines are told.
+/// How many unhealthy Machines a message names.
 const MOST_NAMES: usize = 3;
 
 /// The conditions that come of Machines and of what makes them.
@@ -29,7 +29,7 @@ pub(crate) fn report(draft: &Draft<'_>, now: Timestamp) -> Vec<Report> {
         };
         return TYPES.iter().map(unknown).collect();
     }
-    // Nobody reports conditions on the Machines of MachinePools, nor on MachinePools themselves.
+    // No controller reports conditions on the Machines of MachinePools, nor on MachinePools themselves.
     let control_plane: Vec<_> = descendants.control_plane_machines().collect();
     let workers: Vec<_> =
         descendants.worker_machines().filter(|machine| !machine.object.is_of_machine_pool()).collect();
@@ -277,14 +277,14 @@ fn count<'a>(machines: impl Iterator<Item = &'a Member>) -> WorkersStatus {
     counted
 }
 
-/// What nobody reports stays unsaid.
+/// Adds a reported figure; the sum is absent if none is reported.
 fn add(sum: &mut Option<i32>, more: Option<i32>) {
     if let Some(more) = more {
         *sum = Some(sum.unwrap_or(0).saturating_add(more));
     }
 }
 
-/// The upgrade plan is somebody else's to write.
+/// The topology controller owns the upgrade plan.
 pub(crate) fn take_in(known: &mut Option<MachinesStatus>, counted: MachinesStatus) {
     if known.is_none() && counted == MachinesStatus::default() {
         return;

@@ -39,9 +39,9 @@ pub struct Plan {
     pub status: Option<Value>,
     /// Let the Cluster go, once these objects have been seen to be gone.
     pub release: Option<Release>,
-    /// What to tell, once the writes are done.
+    /// The events to record after the writes.
     pub events: Vec<PlannedEvent>,
-    /// When to look again even if nothing happens: for what no watch tells.
+    /// When to look again even without an event, for changes that no watch shows.
     pub again: Option<Duration>,
 }
 
@@ -72,7 +72,7 @@ pub struct ObjectDeletion {
 /// The end of a Cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Release {
-    /// Objects that the caches say are gone: to be asked for once more, past the caches.
+    /// Objects that the caches lack: to be requested once more, past the caches.
     pub gone: Vec<(ApiResource, ObjectKey)>,
     /// The patch that removes the finalizer.
     pub patch: Value,
@@ -124,7 +124,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan {
     draft.settle_phase();
     status::report(&mut draft, now);
     if snapshot.descendants.trouble.is_some() {
-        // A watch that is refused tries again by itself, but tells only when it is done.
+        // A watch that is refused retries by itself, but reports only its success.
         draft.look_again(TROUBLE_PERIOD);
     }
     if let Some(after) = machines::look_again(&draft, now) {

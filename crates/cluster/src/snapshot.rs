@@ -157,7 +157,7 @@ impl Referenced {
         }
     }
 
-    /// The object, if it is there.
+    /// The object, if it exists.
     pub fn found(&self) -> Option<&FoundObject> {
         match self {
             Self::Found(found) => Some(found),

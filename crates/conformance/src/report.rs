@@ -21,12 +21,12 @@ pub enum Outcome {
     },
     /// What was given cannot show it.
     NotChecked {
-        /// Why not, and what would have to be given.
+        /// The reason, and the input that is needed.
         why: String,
     },
     /// The rule does not bind this provider.
     NotApplicable {
-        /// Why not.
+        /// The reason.
         why: String,
     },
 }

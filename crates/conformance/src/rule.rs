@@ -12,7 +12,7 @@ pub enum Level {
     Must,
     /// A provider that breaks it works worse than its users expect.
     Should,
-    /// It may be left out; what is there must be right.
+    /// It is optional, but must be right if it exists.
     May,
     /// It may be broken by who knows what follows.
     Notice,

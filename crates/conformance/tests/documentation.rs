@@ -15,7 +15,7 @@ fn the_guide_lists_every_rule_as_it_is() {
             format!("| {} | {} | {} |", it.rule.id, it.rule.level, it.rule.statement.replace('<', "&lt;"))
         })
         .collect();
-    assert_eq!(rows, expected, "write the table anew from `capstan conformance rules -o json`");
+    assert_eq!(rows, expected, "rewrite the table from `capstan conformance rules -o json`");
     let words: Vec<_> = guide.split(|it: char| it.is_whitespace() || it == '.').collect();
     for rule in running {
         assert!(words.contains(&rule.rule.id), "{} is not in the guide", rule.rule.id);

@@ -46,7 +46,7 @@ pub struct Sources {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Progress {
-    /// A source has some of the programs, but not all, and so is of no use.
+    /// A source has only some of the programs and is not used.
     Incomplete {
         /// The source, as its user knows it.
         source: String,
@@ -64,12 +64,12 @@ pub enum Progress {
         programs: Vec<&'static str>,
         /// The `go` it is built with.
         go: PathBuf,
-        /// Where it goes.
+        /// The folder of the programs.
         dir: PathBuf,
     },
-    /// The build of one program goes on. Sent every few seconds.
+    /// The build of one program continues. Sent every few seconds.
     Building {
-        /// Which one.
+        /// The program.
         program: &'static str,
         /// Go modules downloaded so far.
         downloaded: usize,
@@ -80,14 +80,14 @@ pub enum Progress {
     },
     /// One program is built.
     Built {
-        /// Which one.
+        /// The program.
         program: &'static str,
         /// How long it took.
         elapsed: Duration,
     },
     /// All programs are built.
     Finished {
-        /// Where they are.
+        /// The folder of the programs.
         dir: PathBuf,
         /// How long it took.
         elapsed: Duration,

@@ -1,8 +1,8 @@
-//! Keys and certificates: two authorities, so that whoever may call the API server may not on that account
-//! read the data behind it, and what they issue.
+//! Keys and certificates of two authorities, so that access to the API server does not give access to
+//! etcd's data.
 //!
-//! The authorities and the key for service account tokens last as long as the directory; the rest is made
-//! anew at each start, which is quicker than finding out whether the old ones still fit.
+//! The authorities and the key for service account tokens last as long as the directory; the rest is created
+//! at each start, which is quicker than checking whether the old ones still fit.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -289,7 +289,7 @@ impl ControlPlane {
 
 impl Drop for ControlPlane {
     fn drop(&mut self) {
-        // Nobody is left to tell. What could not be stopped ends with this process.
+        // There is no caller to report to. What could not be stopped ends with this process.
         let _ = self.shut_down();
     }
 }

@@ -23,7 +23,7 @@ pub enum Error {
         .dir.display()
     )]
     GoMissing {
-        /// Where the programs would have gone.
+        /// The folder for the programs.
         dir: PathBuf,
     },
 
@@ -44,31 +44,31 @@ pub enum Error {
         tail: String,
     },
 
-    /// A file or directory could not be worked with.
+    /// A file operation failed.
     #[error(
         "could not {doing} {}: {source}; check that this user may, and that the disk is not full",
         .path.display()
     )]
     File {
-        /// What was being done to it, as in "could not …".
+        /// The operation, as in "could not …".
         doing: &'static str,
-        /// Which one.
+        /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 
-    /// A key or certificate could not be made.
-    #[error("could not make the {what}: {source}")]
+    /// A key or certificate could not be generated.
+    #[error("could not generate the {what}: {source}")]
     Certificate {
-        /// Which one.
+        /// The key or certificate.
         what: String,
-        /// What the certificate maker said.
+        /// The generator's error.
         source: rcgen::Error,
     },
 
     /// Credentials that cannot be used for TLS.
-    #[error("cannot speak TLS to {address} with the given certificates: {reason}")]
+    #[error("cannot connect to {address} by TLS with the given certificates: {reason}")]
     Credentials {
         /// The server they are for.
         address: String,
@@ -86,29 +86,29 @@ pub enum Error {
         dir: PathBuf,
     },
 
-    /// No port on 127.0.0.1 could be had.
+    /// There is no free port on 127.0.0.1.
     #[error("could not find a free port on 127.0.0.1: {source}")]
     NoFreePort {
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 
-    /// A program could not be started at all.
+    /// A program could not be started.
     #[error(
-        "could not start {program}: {source}; check that /bin/sh is there and that the process limit is not \
+        "could not start {program}: {source}; check that /bin/sh exists and that the process limit is not \
          reached"
     )]
     Spawn {
-        /// Which program.
+        /// The program.
         program: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 
     /// A process of the control plane ended on its own.
     #[error("{program} ended ({status}); its log is {}, and ends with:\n{tail}", .log.display())]
     Exited {
-        /// Which one.
+        /// The program.
         program: &'static str,
         /// How it ended.
         status: String,
@@ -125,11 +125,11 @@ pub enum Error {
         .log.display()
     )]
     NotReady {
-        /// Which one.
+        /// The program.
         program: &'static str,
-        /// How long it was waited for.
+        /// The time limit.
         limit: Duration,
-        /// What the last question was answered with.
+        /// The answer to the last probe.
         last: String,
         /// Its log.
         log: PathBuf,
@@ -138,13 +138,15 @@ pub enum Error {
     },
 
     /// A process would not end, not even when killed.
-    #[error("{program} did not end, not even when killed; see what holds process group {pid}: {source}")]
+    #[error(
+        "{program} did not end, not even when killed; check what keeps process group {pid} alive: {source}"
+    )]
     NotStopped {
-        /// Which one.
+        /// The program.
         program: &'static str,
         /// Its process group.
         pid: u32,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 
@@ -153,9 +155,9 @@ pub enum Error {
     Request {
         /// The method.
         method: String,
-        /// What was asked for.
+        /// The address.
         url: String,
-        /// What went wrong.
+        /// The error.
         source: io::Error,
     },
 }

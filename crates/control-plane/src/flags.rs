@@ -76,7 +76,7 @@ pub(crate) fn api_server(
         flag("--etcd-cafile", &files.etcd_ca),
         flag("--etcd-certfile", &files.etcd_client),
         flag("--etcd-keyfile", &files.etcd_client),
-        // Nobody reads these metrics, and counting keeps an idle machine busy.
+        // These metrics are not read, and counting keeps an idle machine busy.
         flag("--etcd-count-metric-poll-period", "0"),
         flag("--etcd-db-metric-poll-interval", "0"),
         flag("--service-account-issuer", TOKEN_ISSUER),

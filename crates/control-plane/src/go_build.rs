@@ -249,7 +249,7 @@ impl Output {
 
 fn lines_of(output: impl io::Read + Send + 'static) -> mpsc::Receiver<String> {
     let (sender, receiver) = mpsc::channel();
-    // Ends with the output, or when nobody listens any more.
+    // Ends with the output, or when the receiver is dropped.
     thread::spawn(move || {
         for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
             if sender.send(String::from_utf8_lossy(&line).into_owned()).is_err() {

@@ -21,7 +21,7 @@ use crate::error::{Doing as _, Error};
 ///
 /// The guard that waits for the end of standard input is ended by a signal when the command ends first. Once
 /// it is at work it ignores that signal and ends on its own, so that its `sleep` is not left for another to
-/// reap. Its count bounds the loop even where nobody reaps the dead.
+/// reap. Its count bounds the loop even where no process reaps the dead.
 const WATCHDOG: &str = r#"
 exec 3<&0 4>&1 1>&2
 rounds=$1
@@ -101,13 +101,13 @@ impl Watched {
         self.watchdog.try_wait()
     }
 
-    /// Ends the command and waits until it is gone.
+    /// Ends the command and waits for its exit.
     pub(crate) fn stop(&mut self) -> io::Result<()> {
         drop(self.leash.take());
         if self.wait(self.grace + WATCHDOG_LIMIT)? {
             return Ok(());
         }
-        // The watchdog itself is in trouble. Its number is still its own, as nobody has waited for it.
+        // The watchdog itself is in trouble. Its process id is not reused, as no one has waited for it.
         let group = format!("-{}", self.id());
         Command::new("/bin/sh").args(["-c", r#"kill -KILL -- "$1""#, "sh", &group]).status()?;
         if self.wait(WATCHDOG_LIMIT)? { Ok(()) } else { Err(io::ErrorKind::TimedOut.into()) }
@@ -121,7 +121,7 @@ impl Watched {
 
 impl Drop for Watched {
     fn drop(&mut self) {
-        // Nobody is left to tell; closing the pipe has done what can be done.
+        // There is no caller to report to; closing the pipe has done what can be done.
         let _ = self.stop();
     }
 }
@@ -192,7 +192,7 @@ impl Service {
 /// The watchdog needs `sleep`, and the programs nothing.
 const PATH_OF_SLEEP: &str = "/usr/local/bin:/usr/bin:/bin:/run/current-system/sw/bin";
 
-/// Says how a command ended that a shell waited for: the shell tells of a signal by a number above 128.
+/// Says how a command ended that a shell waited for: the shell reports a signal as a number above 128.
 pub(crate) fn describe(status: ExitStatus) -> String {
     match status.code() {
         Some(code) if code > 128 => format!("killed by signal {}", code - 128),

@@ -198,7 +198,7 @@ fn a_persistent_control_plane_keeps_its_data_and_finds_other_ports() {
 
     let first = ControlPlane::start(options()).unwrap();
     create(first.client(), CONFIG_MAPS, &config_map("kept"));
-    // Nobody makes service accounts without the controller manager; Pods must do without.
+    // Service accounts need the controller manager; Pods must do without.
     let pod = r#"{"metadata":{"name":"pod"},"spec":{"containers":[{"name":"c","image":"i"}]}}"#;
     create(first.client(), "/api/v1/namespaces/default/pods", pod);
     let refused = ControlPlane::start(options()).unwrap_err();

@@ -171,7 +171,7 @@ impl Object {
         self.map_at(&["metadata"])
     }
 
-    /// The labels, which are there afterwards.
+    /// The labels, created if absent.
     pub(crate) fn labels(&mut self) -> Result<&mut Map<String, Value>, ObjectError> {
         self.map_at(&["metadata", "labels"])
     }

@@ -62,7 +62,7 @@ impl Scopes {
         Self { is_namespaced: objects.iter().filter_map(declared).collect() }
     }
 
-    /// Whether a kind lives in a namespace; those that nobody knows do.
+    /// Whether a kind is namespaced; unknown kinds are.
     pub(crate) fn is_namespaced(&self, object: &Object) -> bool {
         let (group, kind) = (object.group(), object.kind());
         let declared = self.is_namespaced.get(&(group.to_owned(), kind.to_owned()));

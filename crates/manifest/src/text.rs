@@ -54,7 +54,7 @@ pub fn render<'a>(text: Cow<'a, str>, lookup: Option<Lookup<'_>>) -> Result<Cow<
     if is_web_page(&text) {
         return Err(TextError::WebPage);
     }
-    // Without a lookup, too: a variable that nobody can replace is better told before it is installed.
+    // Without a lookup, too: a variable that cannot be replaced is better reported before the installation.
     let template = Template::parse(&text)?;
     if let Some(lookup) = lookup {
         return Ok(template.render(lookup)?.into());
@@ -78,7 +78,7 @@ pub fn read(text: &str) -> Result<Vec<Document>, TextError> {
     Ok(documents)
 }
 
-/// Whether a text is a page for people: a login, or an error told by a web server.
+/// Whether a text is an HTML page: a login, or a web server's error.
 pub fn is_web_page(text: &str) -> bool {
     let start = text.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n', '\u{c}']);
     ["<!doctype", "<html", "<head", "<?xml"]

@@ -1,4 +1,4 @@
-//! Variables are substituted as Go substitutes them, and what is wrong with them is told with its place.
+//! Variables are substituted as Go substitutes them, and errors name their places.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ fn defaults(template: &Template) -> Value {
     template.variables().iter().map(|(name, variable)| (name.clone(), variable.default.clone())).collect()
 }
 
-/// The ways to fail that the fixture tells apart.
+/// The failures that the fixture distinguishes.
 #[derive(Debug)]
 enum Failure {
     Syntax,

@@ -161,7 +161,7 @@ fn depth_has_a_limit() {
             text
         })
     };
-    // Half of the stack that threads have if nobody says otherwise.
+    // Half of the default stack of a thread.
     let small = thread::Builder::new().stack_size(1 << 20);
     let test = small.spawn(move || {
         for text in [nested(500), "- ".repeat(500), maps(500)] {

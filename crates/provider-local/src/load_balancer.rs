@@ -18,7 +18,7 @@ use tokio::{
 };
 use tracing::{debug, info};
 
-/// A backend that does not answer within this time is passed over.
+/// A backend that does not answer within this time is skipped.
 const CONNECT_LIMIT: Duration = Duration::from_secs(2);
 
 /// All load balancers of this process, by the LocalCluster that they belong to.
@@ -50,7 +50,7 @@ pub enum Place<'a> {
     Anywhere {
         /// The host.
         host: &'a str,
-        /// Ports that somebody has a claim to.
+        /// Ports that are reserved.
         reserved: &'a [i32],
     },
 }
@@ -58,17 +58,17 @@ pub enum Place<'a> {
 /// The load balancer cannot listen.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
-    /// The port is no port.
+    /// The port is out of range.
     #[error("port {0} is not between 1 and 65535")]
     Port(i32),
-    /// The address cannot be had.
+    /// The address cannot be listened on.
     #[error("cannot listen on {host}:{port}: {source}")]
     Bind {
         /// The host.
         host: String,
         /// The port.
         port: u16,
-        /// Why not.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -126,7 +126,7 @@ impl LoadBalancers {
             balancer.task.abort();
             // Being cancelled is how it ends.
             let _ = (&mut balancer.task).await;
-            info!(object = %key, port = balancer.endpoint.port, "load balancer gone");
+            info!(object = %key, port = balancer.endpoint.port, "load balancer stopped");
         }
     }
 
@@ -148,7 +148,7 @@ async fn listen(wanted: &ApiEndpoint) -> Result<(TcpListener, ApiEndpoint), List
     Ok((listener, ApiEndpoint { host, port }))
 }
 
-/// Picks a port that is free now and that nobody has a claim to.
+/// Picks a free port that is not reserved.
 async fn listen_anywhere(host: &str, reserved: &[i32]) -> Result<(TcpListener, ApiEndpoint), ListenError> {
     let anywhere = ApiEndpoint { host: host.to_owned(), port: 0 };
     // Those that are passed over are held meanwhile, so that each try gives another port.
@@ -185,7 +185,7 @@ async fn accept_all(listener: TcpListener, backends: watch::Receiver<Arc<[String
     }
 }
 
-/// Forwards to the backend whose turn it is, or to the next one that answers. Without any, the client is let go.
+/// Forwards to the backend whose turn it is, or to the next one that answers. Without any, it closes the connection.
 async fn forward(mut client: TcpStream, peer: SocketAddr, backends: Arc<[String]>, turn: usize) {
     for offset in 0..backends.len() {
         let backend = &backends[turn.wrapping_add(offset) % backends.len()];

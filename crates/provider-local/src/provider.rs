@@ -34,7 +34,7 @@ pub(crate) enum LocalError {
     /// The tenant is not known.
     #[error("create the Secret that spec.identityRef names, with key {HOST}")]
     Identity(#[source] SecretError),
-    /// The tenant's Secret is of no use.
+    /// The tenant's Secret is invalid.
     #[error("key {HOST} of Secret {secret} must hold an IPv4 address of this machine, but is {found:?}")]
     Host {
         /// The Secret.
@@ -42,7 +42,7 @@ pub(crate) enum LocalError {
         /// What it holds.
         found: String,
     },
-    /// The address belongs to somebody else.
+    /// The endpoint is not at the address of the tenant.
     #[error("tenant {tenant} may listen on {allowed} only, but spec.controlPlaneEndpoint says {asked}")]
     NotYours {
         /// The tenant's Secret.

@@ -61,7 +61,7 @@ impl Default for Options {
     }
 }
 
-/// Tells a provider's controller that something happened outside of Kubernetes.
+/// Notifies a provider's controller of events outside of Kubernetes.
 #[derive(Clone, Debug)]
 pub struct Handle {
     queue: Arc<Queue<ObjectKey>>,
@@ -77,7 +77,7 @@ impl Handle {
 type Spec<P> = <<P as Provider>::Cluster as HasSpec>::Spec;
 
 /// Adds a provider to a manager. `crds` are its CRDs as they are installed: they say which contracts it speaks, and are
-/// held against the contract before anything runs.
+/// checked against the contract before anything runs.
 pub fn register<P: Provider>(
     manager: &mut Manager,
     provider: P,
@@ -157,7 +157,7 @@ impl<S: Send + Sync + 'static> Listener<Record<S>> for ObjectListener<S> {
             let owner = owned_by_cluster(object?.metadata())?;
             Some(change.key.beside(&owner.name))
         };
-        // The last state before the end tells how the end came.
+        // The last state before the deletion says how the object was deleted.
         if let Some(state) = change.now.or(change.before) {
             self.0.unrecorded.observe(change.key, state);
         }
@@ -189,7 +189,7 @@ impl<S: Send + Sync + 'static> Listener<Owner> for OwnerListener<S> {
         }
     }
 
-    /// Who owns what can be told only once all Clusters are known: then everybody has another look.
+    /// Owners are known only once all Clusters are listed: then every object is reconciled again.
     fn state_changed(&self, state: &WatchState) {
         if let WatchState::Absent | WatchState::Failing(_) = state {
             warn!(
@@ -300,7 +300,13 @@ impl<P: Provider> Keeper<P> {
         if let Some(error) = &object.malformed {
             // Only a new state of the object can help, and that is an event.
             warn!(%error, "this object cannot be read");
-            self.tell(key, &object, Severity::Warning, "Malformed", format!("It cannot be read: {error}"));
+            self.record_event(
+                key,
+                &object,
+                Severity::Warning,
+                "Malformed",
+                format!("It cannot be read: {error}"),
+            );
             return rest;
         }
         let owner = owned_by_cluster(object.metadata())
@@ -309,7 +315,7 @@ impl<P: Provider> Keeper<P> {
         match next_step(key, &object, owner.as_deref(), &self.finalizer, P::ENDPOINT) {
             Step::Leave => rest,
             Step::Pause(why) => {
-                // Somebody may be about to move it: from now on it is theirs.
+                // It may be about to be moved, and then belongs to the mover.
                 if let Some(id) = &there {
                     self.unrecorded.end(id);
                 }
@@ -352,7 +358,7 @@ impl<P: Provider> Keeper<P> {
                     }
                     Ok(Progress::Failed(failure)) => {
                         if self.write_status(key, draft().failed(&failure).patch()).await? {
-                            self.tell(
+                            self.record_event(
                                 key,
                                 &object,
                                 Severity::Warning,
@@ -382,7 +388,7 @@ impl<P: Provider> Keeper<P> {
             let endpoint = match made.endpoint.as_ref().or(object.endpoint.as_ref()) {
                 Some(endpoint) if endpoint.is_valid() => endpoint,
                 other => {
-                    let words = format!("the provider made no complete endpoint, but {other:?}");
+                    let words = format!("the provider returned an incomplete endpoint: {other:?}");
                     return self.trouble(key, object, PROVISIONING_FAILED, words).await;
                 }
             };
@@ -400,13 +406,13 @@ impl<P: Provider> Keeper<P> {
         let first = !was_provisioned(&object.status);
         if self.write_status(key, draft.provisioned(made).patch()).await? && first {
             let message = format!("{} {} is provisioned", self.resource.kind, key.name);
-            self.tell(key, object, Severity::Normal, "Provisioned", message);
+            self.record_event(key, object, Severity::Normal, "Provisioned", message);
         }
         self.unrecorded.end(id);
         Ok(After::Rest(Next::Settled))
     }
 
-    /// Takes down what was begun for objects of a name that are gone, and never got on record.
+    /// Deletes what was begun for deleted objects of a name and never recorded.
     async fn clean_up(
         &self,
         key: &ObjectKey,
@@ -414,7 +420,7 @@ impl<P: Provider> Keeper<P> {
     ) -> Result<Option<Next>, KeepError> {
         for (id, object) in self.unrecorded.orphans(key, there) {
             if self.is_gone(key, &id).await? && !self.owner_pauses(key, &object).await? {
-                info!(%id, "gone before its infrastructure was on record: taking that down");
+                info!(%id, "deleted before its infrastructure was recorded: deleting the infrastructure");
                 let request = self.request(key, &object, &id, object.endpoint.clone(), None);
                 match self.limited(self.provider.deprovision(request)).await {
                     Ok(Removal::Gone) => {}
@@ -429,7 +435,7 @@ impl<P: Provider> Keeper<P> {
         Ok(None)
     }
 
-    /// Whether no object with that infrastructure is there past all caches: it might only be out of what is watched.
+    /// Whether past all caches no object has that infrastructure: it may exist but not be watched.
     async fn is_gone(&self, key: &ObjectKey, id: &InfrastructureId) -> Result<bool, KeepError> {
         let found = self.writer.read(&self.resource, key).await?;
         Ok(found.is_none_or(|found| InfrastructureId::of(key, &found.metadata).as_ref() != Some(id)))
@@ -478,7 +484,7 @@ impl<P: Provider> Keeper<P> {
                 self.write_status(key, draft().paused(&why).patch()).await?;
                 return Ok(After::Rest(Next::Again(ORPHAN_PAUSE)));
             }
-            let going = Wait::new(DELETING, "The infrastructure is being taken down");
+            let going = Wait::new(DELETING, "The infrastructure is being deleted");
             let said = self.write_status(key, draft().waiting(&going).patch()).await?;
             self.going().insert(id.clone());
             if said {
@@ -500,7 +506,7 @@ impl<P: Provider> Keeper<P> {
         }
     }
 
-    /// Tells what stopped the provider, and lets it be tried again.
+    /// Reports what stopped the provider, and requeues the object.
     async fn trouble(
         &self,
         key: &ObjectKey,
@@ -510,11 +516,11 @@ impl<P: Provider> Keeper<P> {
     ) -> Result<After, KeepError> {
         let draft = StatusDraft::new(object, self.shape, clock::now());
         match self.write_status(key, draft.waiting(&Wait::new(reason, &words)).patch()).await {
-            Ok(true) => self.tell(key, object, Severity::Warning, reason, words.clone()),
+            Ok(true) => self.record_event(key, object, Severity::Warning, reason, words.clone()),
             Ok(false) => {}
             Err(KeepError::Write(conflict)) if conflict.is_conflict() => return Err(conflict.into()),
             // The provider's own trouble is what matters.
-            Err(error) => warn!(%error, "cannot tell"),
+            Err(error) => warn!(%error, "cannot report the provider's error in the status"),
         }
         Err(self.failed(key, words))
     }
@@ -563,7 +569,7 @@ impl<P: Provider> Keeper<P> {
         Ok(())
     }
 
-    fn tell(
+    fn record_event(
         &self,
         key: &ObjectKey,
         object: &Record<Spec<P>>,

@@ -119,7 +119,7 @@ impl std::error::Error for BrokenContract {}
 
 /// Where a version of a kind has the contract's fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each says whether a field is there")]
+#[expect(clippy::struct_excessive_bools, reason = "each says whether a field exists")]
 pub(crate) struct Shape {
     /// `status.initialization.provisioned`.
     pub(crate) provisioned: bool,
@@ -142,7 +142,7 @@ pub(crate) enum Domains {
     Map,
 }
 
-/// Where terminal failures are told.
+/// Where terminal failures are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FailureAt {
     /// `status.failureReason` and `status.failureMessage`.
@@ -310,7 +310,7 @@ mod tests {
 
     use super::*;
 
-    /// A CRD that keeps the contract, before somebody breaks it.
+    /// A CRD that keeps the contract, for tests to break.
     fn crd() -> Value {
         let condition = json!({"type": "object", "required": ["message"], "properties": {"observedGeneration": {"type": "integer"}}});
         let status = json!({"type": "object", "properties": {

@@ -1,9 +1,9 @@
-//! What this process has begun for a new object and is not on record yet: should the object vanish, nobody else would
-//! take it down.
+//! Infrastructure that this process began for a new object and that is not recorded in the object yet: if the object
+//! vanishes, only this process can delete it.
 //!
-//! An API server that has begun to delete an object without finalizers lets it go although one comes meanwhile. Such an
-//! object is last seen with our finalizer. One that was moved or handed over is not: whoever did so took the finalizer
-//! off first, and its infrastructure is theirs.
+//! An API server that has begun to delete an object without finalizers ignores one that is added meanwhile. Such an
+//! object is last seen with our finalizer. One that was moved or handed over is not: the mover removed the finalizer
+//! first, and now owns the infrastructure.
 
 use std::{
     collections::HashMap,
@@ -32,7 +32,7 @@ impl<S> Unrecorded<S> {
         self.lock().insert(id.clone(), (key.clone(), Arc::clone(object)));
     }
 
-    /// All is on record, or gone, or somebody else's.
+    /// All is recorded, deleted, or externally managed.
     pub(crate) fn end(&self, id: &InfrastructureId) {
         self.lock().remove(id);
     }

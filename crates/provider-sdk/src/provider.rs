@@ -23,7 +23,7 @@ pub trait Provider: Send + Sync + 'static {
     type Cluster: Resource<DynamicType = (), Scope = NamespaceResourceScope>
         + HasSpec<Spec: DeserializeOwned + Default + Send + Sync>
         + 'static;
-    /// What can go wrong for a while. It is told in the condition `Ready` and tried again; words that differ from try to
+    /// A transient error. It is reported in the condition `Ready` and retried; a text that differs from try to
     /// try, such as the number of a request, cost a write each time.
     type Error: Error + Send + Sync + 'static;
 
@@ -32,7 +32,7 @@ pub trait Provider: Send + Sync + 'static {
     /// Who makes the control plane's endpoint.
     const ENDPOINT: EndpointSource;
 
-    /// Makes sure that the infrastructure is there and as the spec says.
+    /// Creates or updates the infrastructure as the spec says.
     ///
     /// A call has 50 seconds: what takes longer is begun here and looked at again ([`Progress::Wait`]).
     fn provision(
@@ -40,13 +40,13 @@ pub trait Provider: Send + Sync + 'static {
         request: Request<'_, Self>,
     ) -> impl Future<Output = Result<Progress, Self::Error>> + Send;
 
-    /// Makes sure that the infrastructure is gone. Under this id there may never have been any.
+    /// Deletes the infrastructure. Under this id there may never have been any.
     fn deprovision(
         &self,
         request: Request<'_, Self>,
     ) -> impl Future<Output = Result<Removal, Self::Error>> + Send;
 
-    /// An object is gone: for good, or from what this process watches. Whatever the process itself holds for it can go.
+    /// An object was deleted, or is not watched by this process any more: release what the process holds for it.
     fn forget(&self, _key: &ObjectKey) -> impl Future<Output = ()> + Send {
         async {}
     }
@@ -57,9 +57,9 @@ pub trait Provider: Send + Sync + 'static {
 pub enum EndpointSource {
     /// The provider: [`Infrastructure::endpoint`] is recorded in `spec.controlPlaneEndpoint`.
     Provider,
-    /// Somebody else: nothing is provisioned before the Cluster has it.
+    /// Elsewhere: nothing is provisioned before the Cluster has it.
     Cluster,
-    /// Somebody else, and the provider does not care: e.g. a control plane that waits for the infrastructure first.
+    /// Elsewhere, and the provider does not need it: e.g. from a control plane that waits for the infrastructure first.
     Elsewhere,
 }
 
@@ -75,7 +75,7 @@ pub struct Request<'a, P: Provider + ?Sized> {
     pub spec: &'a <P::Cluster as HasSpec>::Spec,
     /// The endpoint on record, or else the one that users asked of the Cluster.
     pub endpoint: Option<ApiEndpoint>,
-    /// The Cluster that it belongs to; nothing if that is gone.
+    /// The Cluster that it belongs to; `None` if that was deleted.
     pub owner: Option<&'a Owner>,
     pub(crate) writer: &'a Writer,
     pub(crate) objects: &'a Cache<Record<<P::Cluster as HasSpec>::Spec>>,
@@ -110,7 +110,7 @@ pub enum SecretError {
 }
 
 impl<P: Provider + ?Sized> Request<'_, P> {
-    /// The contents of a Secret beside the object, e.g. a tenant's credentials. It is read anew each time.
+    /// The contents of a Secret beside the object, e.g. a tenant's credentials. It is not cached.
     pub async fn secret(&self, name: &str) -> Result<BTreeMap<String, Vec<u8>>, SecretError> {
         let key = self.key.beside(name);
         let secret = self.writer.read_secret(&key).await?.ok_or(SecretError::Missing(key))?;
@@ -127,7 +127,7 @@ impl<P: Provider + ?Sized> Request<'_, P> {
 /// How far provisioning is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Progress {
-    /// All is there.
+    /// The infrastructure is complete.
     Done(Infrastructure),
     /// Not yet.
     Wait(Wait),
@@ -144,7 +144,7 @@ pub enum Removal {
     Wait(Wait),
 }
 
-/// What is there.
+/// Existing infrastructure.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Infrastructure {
     /// Where the control plane can be reached, if the provider makes that.

@@ -69,7 +69,7 @@ fn endpoint(spec: &Value) -> Option<ApiEndpoint> {
     endpoint.ok().filter(ApiEndpoint::is_valid)
 }
 
-/// The Cluster behind an object. Of one that cannot be read nobody knows whether it is paused.
+/// The Cluster behind an object. If it cannot be read, whether it is paused is unknown.
 pub(crate) fn owner(object: Observed) -> Owner {
     let (spec, unreadable) = match object.spec.read() {
         Ok(spec) => (spec, None),

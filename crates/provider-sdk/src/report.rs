@@ -36,7 +36,7 @@ impl<'a, S> StatusDraft<'a, S> {
         Self { object, shape, now, draft: json!({ "status": status }) }
     }
 
-    /// All is there.
+    /// The infrastructure is complete.
     pub(crate) fn provisioned(mut self, made: &Infrastructure) -> Self {
         for (there, contract) in
             [(self.shape.provisioned, ContractVersion::V1Beta2), (self.shape.ready, ContractVersion::V1Beta1)]

@@ -47,7 +47,7 @@ pub(crate) fn next_step<S>(
     let owned = owned_by_cluster(&object.metadata).is_some();
     let why = pause_reasons(object, owner);
     if !why.is_empty() {
-        // Nobody reads the status of what belongs to nobody.
+        // The status of an object without owner is not read.
         return if owned { Step::Pause(why) } else { Step::Leave };
     }
     let id = InfrastructureId::of(key, &object.metadata);
@@ -59,7 +59,7 @@ pub(crate) fn next_step<S>(
             // The owner may be gone before its infrastructure: what has a name can still be taken down.
             (true, Some(id)) => Step::Deprovision(id),
             (true, None) if is_copy => Step::Release,
-            // Somebody took the annotation away: it was this one, unless the object was moved.
+            // The annotation was removed: it held this id, unless the object was moved.
             (true, None) => Step::Deprovision(InfrastructureId::mint(key, &object.metadata)),
         };
     }

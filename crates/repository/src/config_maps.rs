@@ -59,12 +59,12 @@ pub enum ConfigMapsError {
         /// What is wrong with each.
         skipped: Vec<Skipped>,
     },
-    /// Nobody can say which of the two is meant.
+    /// It is ambiguous which of the two is meant.
     #[error(
         "the ConfigMaps {first} and {second} both hold version {version}: delete one, or change its label {VERSION_LABEL}"
     )]
     Duplicate {
-        /// One of them.
+        /// The first ConfigMap.
         first: String,
         /// The other.
         second: String,
@@ -121,7 +121,7 @@ impl ConfigMaps {
         Ok(Self { releases, skipped, place })
     }
 
-    /// The versions that are there.
+    /// The existing versions.
     pub fn versions(&self) -> Vec<String> {
         self.releases.iter().map(|it| it.version.to_string()).collect()
     }

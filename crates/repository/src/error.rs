@@ -36,7 +36,7 @@ pub enum FetchError {
         reset: Option<Timestamp>,
         /// The variable whose token would have been counted separately, if none was sent.
         variable: Option<String>,
-        /// Why a token that is there was not sent.
+        /// Why an existing token was not sent.
         withheld: Option<Box<Withheld>>,
     },
     /// The source wants a token, or another one.
@@ -50,7 +50,7 @@ pub enum FetchError {
         detail: String,
         /// The variable that the token comes from.
         variable: Option<String>,
-        /// Why a token that is there was not sent.
+        /// Why an existing token was not sent.
         withheld: Option<Box<Withheld>>,
     },
     /// An answer that is neither success nor any of the refusals above.
@@ -169,7 +169,7 @@ pub enum FetchError {
     },
 }
 
-/// Credentials that are there, but not for this host.
+/// Existing credentials that are not for this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Withheld {
     /// The host.

@@ -1,4 +1,4 @@
-//! Which version to take when nobody names one.
+//! The version to use when none is named.
 
 use capstan_api::contract::ContractVersion;
 
@@ -7,18 +7,18 @@ use crate::{
     version::Version,
 };
 
-/// After this many releases that turn out to be no use, the repository is most likely not one of a provider.
+/// After this many unusable releases, the repository is most likely not a provider's.
 const MOST_FAILURES: usize = 10;
 
-/// The contract that is spoken best; older ones are understood.
+/// The preferred contract; older ones are supported.
 const CURRENT: ContractVersion = ContractVersion::V1Beta2;
 
-/// A version that was passed over.
+/// A version that was skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skipped {
     /// The version as the repository names it.
     pub version: String,
-    /// Why.
+    /// The reason it was skipped.
     pub reason: String,
 }
 
@@ -27,7 +27,7 @@ pub struct Skipped {
 pub struct Chosen {
     /// The version as the repository names it.
     pub version: String,
-    /// What was passed over for it.
+    /// The newer versions that were skipped.
     pub skipped: Vec<Skipped>,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Search {
 }
 
 impl Search {
-    /// Begins with the versions of a repository, in any order; what is not a version is passed over.
+    /// Begins with the versions of a repository, in any order; what is not a version is skipped.
     pub(crate) fn new(listed: &[String]) -> Self {
         let (mut all, mut skipped) = (Vec::new(), Vec::new());
         for text in listed {
@@ -66,7 +66,7 @@ impl Search {
         Self { all, left, skipped, failures: 0, guide: None, found: None }
     }
 
-    /// The versions, the preferred one first, and what was passed over.
+    /// The versions, the preferred one first, and the skipped ones.
     pub(crate) fn into_versions(self) -> (Vec<Version>, Vec<Skipped>) {
         (self.all, self.skipped)
     }
@@ -92,7 +92,7 @@ impl Search {
     }
 
     /// Takes the metadata that was asked for, or why it cannot be had.
-    pub(crate) fn tell(&mut self, version: &Version, metadata: Result<Metadata, String>) {
+    pub(crate) fn record(&mut self, version: &Version, metadata: Result<Metadata, String>) {
         let judged = metadata.and_then(|metadata| match metadata.usable_contract_of(version.as_str()) {
             Ok(contract) => Ok((metadata, contract)),
             Err(error) => {
@@ -191,7 +191,7 @@ mod tests {
         let mut read = Vec::new();
         while let Some(version) = search.next() {
             read.push(version.to_string());
-            search.tell(&version, releases.get(version.as_str()).unwrap().clone());
+            search.record(&version, releases.get(version.as_str()).unwrap().clone());
         }
         (search.finish(), read)
     }

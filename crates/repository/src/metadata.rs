@@ -31,7 +31,7 @@ pub struct Metadata {
     pub origin: String,
 }
 
-/// A metadata file that is no use.
+/// Why a metadata file cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MetadataError {
     /// It is not YAML.
@@ -69,7 +69,7 @@ pub enum MetadataError {
         origin: String,
         /// The version.
         version: String,
-        /// The series that are there.
+        /// The series that the file lists.
         listed: String,
     },
     /// The version's contract is one that core does not speak.

@@ -26,7 +26,7 @@ impl Provider {
         self.kind.label(&self.name)
     }
 
-    /// The name of its components file where nobody says another.
+    /// The default name of its components file.
     pub(crate) fn default_components_file(&self) -> String {
         format!("{}-components.yaml", self.kind.prefix())
     }

@@ -42,15 +42,15 @@ pub struct File {
 /// Why a release or one of its files cannot be had.
 #[derive(Debug, thiserror::Error)]
 pub enum RepositoryError {
-    /// The configuration is no help.
+    /// The configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The source does not give it.
+    /// The source cannot provide a file or the versions.
     #[error("{label}: {source}")]
     Fetch {
         /// The provider.
         label: String,
-        /// Why not.
+        /// The error of the source.
         source: FetchError,
     },
     /// No version can be used.
@@ -113,7 +113,7 @@ pub enum RepositoryError {
         /// Where it stops being text.
         problem: String,
     },
-    /// A metadata file that is no use.
+    /// The metadata file cannot be used.
     #[error(transparent)]
     Metadata(#[from] MetadataError),
 }
@@ -264,7 +264,7 @@ impl Repository {
                 // A network that fails must not make an old version look like the newest.
                 Err(error) => return Err(error),
             };
-            search.tell(&version, judged);
+            search.record(&version, judged);
         }
         let with_own = |mut skipped: Vec<Skipped>| {
             skipped.extend(self.source_skipped());
@@ -301,7 +301,7 @@ impl Repository {
         self.source.versions().await.map_err(|source| self.failed(source))
     }
 
-    /// All versions, in the order in which they are preferred, and what is there but is no version.
+    /// All versions, in order of preference, and the names that are no versions.
     pub async fn versions(&self) -> Result<(Vec<Version>, Vec<Skipped>), RepositoryError> {
         let (versions, mut skipped) = Search::new(&self.listed().await?).into_versions();
         skipped.extend(self.source_skipped());
@@ -344,7 +344,7 @@ impl Repository {
         self.one_of(version, CLUSTER_CLASS, Some(name), &format!("ClusterClass {name:?}")).await
     }
 
-    /// A file whose siblings of the same prefix are told when it is not there.
+    /// A file; if it does not exist, the error names files with the same prefix.
     async fn one_of(
         &self,
         version: &str,
@@ -356,7 +356,7 @@ impl Repository {
         match self.file(version, &file).await {
             Err(RepositoryError::Fetch { source, .. }) if source.is_not_found() => {
                 let files = match self.source.files(version).await {
-                    // Where the whole version is missing, that is what is to be told.
+                    // If the whole version is missing, the error says that instead.
                     Err(error) if error.is_not_found() => return Err(self.failed(error)),
                     // What else there is would only have been a help.
                     Err(_) => None,

@@ -80,7 +80,7 @@ impl Source {
         }
     }
 
-    /// The names of a version's files, where they can be had.
+    /// The names of a version's files, if the source can list them.
     pub(crate) async fn files(&self, version: &str) -> Result<Option<Vec<String>>, FetchError> {
         match self {
             Self::Local(it) => it.files(version).map(Some),
@@ -144,7 +144,7 @@ fn titles<'a>(prefix: &str, version: &str, name: &'a str, components: &str) -> V
     }
 }
 
-/// What the first name that is there leads to; if none is, that is told of the last.
+/// The file of the first name that exists; if none does, the error is about the last name.
 async fn first_of<'a, T, F: Future<Output = Result<T, FetchError>>>(
     names: &'a [Cow<'_, str>],
     fetch: impl Fn(&'a str) -> F,

@@ -1,4 +1,4 @@
-//! What is known of the objects of one kind.
+//! A cache of the objects of one kind.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -9,13 +9,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::ObjectKey;
 
-/// Something that was made from an object and remembers its metadata.
+/// A cached object, or what was kept of one.
 pub trait Cached: Send + Sync + 'static {
     /// The metadata of the object it was made from.
     fn metadata(&self) -> &ObjectMeta;
 }
 
-/// The objects of one kind, as far as they are known here. Clones share their contents.
+/// The cached objects of one kind. Clones share their contents.
 #[derive(Debug)]
 pub struct Cache<T> {
     objects: Arc<RwLock<HashMap<ObjectKey, Arc<T>>>>,
@@ -33,16 +33,16 @@ impl<T> Default for Cache<T> {
     }
 }
 
-/// What an arriving object did to the cache.
+/// What an object on the watch changed in the cache.
 #[derive(Debug)]
 pub enum Arrival<T> {
-    /// It was known already, in this state or a later one.
+    /// Nothing: the cache had this version or a later one.
     Known,
-    /// It is new, or newer than what was known.
+    /// The object is new or newer than the cached one.
     News {
-        /// What was known before.
+        /// The object as cached before.
         before: Option<Arc<T>>,
-        /// What is known now.
+        /// The object as cached now.
         now: Arc<T>,
     },
 }
@@ -63,7 +63,7 @@ impl<T: Cached> Cache<T> {
         self.read().len()
     }
 
-    /// Whether there is none.
+    /// Whether the cache is empty.
     pub fn is_empty(&self) -> bool {
         self.read().is_empty()
     }
@@ -84,7 +84,7 @@ impl<T: Cached> Cache<T> {
         Self::insert(&mut objects, key, object)
     }
 
-    /// Takes in what a fresh list says, which is true even where it seems older (a restored etcd counts anew).
+    /// Caches an object of a fresh list, even if its version is older (a restored etcd goes back to earlier versions).
     pub fn arrive_listed(&self, key: &ObjectKey, object: T) -> Arrival<T> {
         let mut objects = self.write();
         if let Some(known) = objects.get(key)
@@ -97,7 +97,7 @@ impl<T: Cached> Cache<T> {
 
     /// Takes in the answer to our own write, so that the next look sees it even if the watch is late.
     ///
-    /// An object that is gone from the cache stays gone: the answer may be older than the deletion.
+    /// An object that was deleted from the cache is not added again: the answer may be older than the deletion.
     pub fn remember(&self, key: &ObjectKey, object: T) {
         let mut objects = self.write();
         if let Some(known) = objects.get_mut(key)
@@ -108,12 +108,12 @@ impl<T: Cached> Cache<T> {
         }
     }
 
-    /// Forgets an object.
+    /// Removes an object.
     pub fn depart(&self, key: &ObjectKey) -> Option<Arc<T>> {
         self.write().remove(key)
     }
 
-    /// Forgets all objects but these; gives back the forgotten ones.
+    /// Removes all objects but these; returns the removed ones.
     pub fn keep_only(&self, keys: &HashSet<ObjectKey>) -> Vec<(ObjectKey, Arc<T>)> {
         self.write().extract_if(|key, _| !keys.contains(key)).collect()
     }

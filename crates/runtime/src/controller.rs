@@ -15,14 +15,14 @@ use crate::{
     queue::{Outcome, Queue},
 };
 
-/// How a controller runs.
+/// Limits of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ControllerOptions {
     /// Objects that are reconciled at the same time.
     pub workers: usize,
     /// A reconcile that takes longer than this is cancelled and retried.
     pub reconcile_limit: Duration,
-    /// How long running reconciles may go on once the process is told to stop; then they are cancelled. A process that
+    /// How long running reconciles may continue after the stop signal; then they are cancelled. A process that
     /// has lost leadership does not wait.
     pub drain_limit: Duration,
 }
@@ -33,18 +33,18 @@ impl Default for ControllerOptions {
     }
 }
 
-/// What a reconcile leaves to do.
+/// When to reconcile the object again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Nothing until something changes.
+    /// When something changes.
     Settled,
-    /// Look again after a while.
+    /// After this time, or when something changes.
     Again(Duration),
 }
 
-/// Brings the world nearer to what one object asks for.
+/// Reconciles one object.
 pub trait Reconciler: Send + Sync + 'static {
-    /// What can go wrong.
+    /// Why a reconcile failed.
     type Error: Error + Send + Sync;
 
     /// Does all that can be done now for one object.
@@ -56,7 +56,7 @@ pub trait Reconciler: Send + Sync + 'static {
     }
 }
 
-/// Runs a controller until it is told to stop. Running reconciles then have [`ControllerOptions::drain_limit`] to finish.
+/// Runs a controller until it is stopped. Running reconciles then have [`ControllerOptions::drain_limit`] to finish.
 pub async fn run<R: Reconciler>(
     name: &'static str,
     queue: Arc<Queue<ObjectKey>>,
@@ -131,7 +131,7 @@ async fn reconcile_once<R: Reconciler>(reconciler: &R, key: &ObjectKey, limit: D
     }
 }
 
-/// Asks for every object from time to time, spread over the period; `between` runs after each round.
+/// Queues every object once a period, evenly spread; `between` runs after each round.
 pub async fn resync<T: Cached>(
     period: Duration,
     cache: Cache<T>,

@@ -19,8 +19,8 @@ const WAITING: usize = 4096;
 const RATE: f64 = 20.0;
 /// Events at once beyond that rate.
 const BURST: u32 = 50;
-/// For how long an event waits while others come in faster than they are written.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long an event waits while events arrive faster than they are written.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
 /// An event that takes longer than this is given up.
 const WRITE_LIMIT: Duration = Duration::from_secs(5);
 
@@ -34,9 +34,9 @@ pub struct Recorder {
 /// How serious an event is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// As it should be.
+    /// An expected event.
     Normal,
-    /// Needs attention.
+    /// A problem that needs attention.
     Warning,
 }
 
@@ -67,7 +67,7 @@ impl Recorder {
     }
 }
 
-/// What there is to tell: a third of what an Event takes, because thousands may wait.
+/// A queued event: a third of an Event's size, because thousands may wait.
 #[derive(Debug)]
 struct Note {
     object: ObjectReference,
@@ -108,11 +108,11 @@ impl Note {
 /// Waits until an event may be written. While more and more of them wait, a crowd of objects is at work, and that comes
 /// first.
 async fn take_turn(throttle: &Throttle, waiting: impl Fn() -> usize) {
-    let patience = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + LONGEST_WAIT;
     loop {
         let before = waiting();
         throttle.pass().await;
-        if waiting() <= before || Instant::now() >= patience {
+        if waiting() <= before || Instant::now() >= deadline {
             return;
         }
     }

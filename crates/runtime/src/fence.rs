@@ -100,7 +100,7 @@ mod tests {
         }
     }
 
-    /// A server that writes down which requests came.
+    /// A server that records its requests.
     fn server() -> (Client, Arc<Mutex<Vec<Method>>>) {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let log = Arc::clone(&seen);

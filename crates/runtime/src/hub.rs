@@ -20,13 +20,13 @@ use crate::{
 
 /// Listens to all watches of a hub.
 pub trait HubListener<T>: Send + Sync + 'static {
-    /// An object of that kind came, changed or went.
+    /// An object of that kind was created, changed or deleted.
     fn changed(&self, kind: &GroupKind, change: Change<'_, T>);
     /// The watch on that kind became synced, absent or failing.
     fn state_changed(&self, kind: &GroupKind, state: &WatchState);
 }
 
-/// Watches kinds on demand.
+/// Watches each kind once, on demand.
 pub struct Hub<T: Cached> {
     client: Client,
     namespace: Option<String>,
@@ -52,7 +52,7 @@ impl<T> Drop for Entry<T> {
 /// A kind that the hub watches.
 #[derive(Debug)]
 pub struct WatchedKind<T> {
-    /// Its objects, as far as they are known.
+    /// Its cached objects.
     pub cache: Cache<T>,
     /// How far the watch is.
     pub state: WatchState,
@@ -96,7 +96,7 @@ impl<T: Cached> Hub<T> {
         WatchedKind { cache: entry.cache.clone(), state: entry.handle.state() }
     }
 
-    /// Takes in the answer to our own write, if the kind is still watched in that version.
+    /// Caches the answer to our own write, if the kind is still watched in that version.
     pub fn remember(&self, kind: &GroupKind, resource: &ApiResource, key: &ObjectKey, object: T) {
         if let Some(entry) = self.lock().get(kind).filter(|entry| entry.resource == *resource) {
             entry.cache.remember(key, object);

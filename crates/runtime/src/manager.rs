@@ -37,11 +37,11 @@ use crate::{
 
 /// How long releasing the Lease may take.
 const RESIGN_LIMIT: Duration = Duration::from_secs(10);
-/// How long webhooks behind a Service are served at least once the process is told to stop: it takes a moment until the
+/// How long webhooks behind a Service are served at least after the stop signal: it takes a moment until the
 /// Service sends no more requests here.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// A manager cannot start, or cannot go on.
+/// Why a manager could not start or had to stop.
 #[derive(Debug, thiserror::Error)]
 pub enum ManagerError {
     /// Flags contradict each other.
@@ -199,7 +199,7 @@ impl Manager {
         &self.options
     }
 
-    /// The one namespace to look at, or all.
+    /// The one namespace to watch, or all.
     pub fn namespace(&self) -> Option<String> {
         Some(self.options.namespace.clone()).filter(|namespace| !namespace.is_empty())
     }
@@ -247,7 +247,7 @@ impl Manager {
         &mut self.admitters
     }
 
-    /// Serves webhooks here and with this certificate, whatever the flags say.
+    /// Serves webhooks on this address with this certificate; overrides the flags.
     pub fn serve_webhooks_on(&mut self, listener: TcpListener, certificate: OwnCertificate) {
         self.webhooks = Webhooks::On(listener, certificate);
     }
@@ -258,7 +258,7 @@ impl Manager {
         self.webhooks = Webhooks::Kept(None, identity);
     }
 
-    /// Serves webhooks here with certificates that the manager makes itself, whatever the flags say.
+    /// Serves webhooks on this address with certificates that the manager makes itself; overrides the flags.
     pub fn keep_webhook_certificates_on(&mut self, listener: TcpListener, identity: WebhookIdentity) {
         self.webhooks = Webhooks::Kept(Some(listener), identity);
     }
@@ -397,7 +397,7 @@ impl Manager {
         }
         let told = Instant::now();
         if matches!(result, Err(ManagerError::LeadershipLost(_))) {
-            // Another process may lead any moment: nothing is finished beside it.
+            // Another process may lead any moment, so running reconciles are not finished.
             controllers.shutdown().await;
         }
         self.stop.cancel();
@@ -409,7 +409,7 @@ impl Manager {
         if resigned.await.is_err() {
             warn!(limit = ?RESIGN_LIMIT, "the Lease was not released in time; it expires by itself");
         }
-        // What was written last may have been a Cluster, about which the API server asks this very process.
+        // The last write may have been a Cluster, whose webhooks this process serves.
         if !webhooks.is_empty() {
             tokio::time::sleep_until(told + self.linger).await;
             self.stop_webhooks.cancel();
@@ -495,13 +495,13 @@ impl Manager {
     ) -> Arc<ServingCertificate> {
         let serving = ServingCertificate::awaited();
         let gate = self.readiness.gate("the webhooks' certificate");
-        let definitions = self.converters.kinds().map(|kind| crd_name(&kind.group, &kind.kind)).collect();
-        // Every replica serves webhooks, whether it leads or not, and may have something to say about it.
+        let crds = self.converters.kinds().map(|kind| crd_name(&kind.group, &kind.kind)).collect();
+        // Every replica serves webhooks and records events, whether it leads or not.
         let (recorder, write) =
             Recorder::new(self.client.clone(), Leadership::always(), self.metrics.clone(), "webhooks");
         tasks.spawn(named("the webhooks' event writer", write));
         let client = self.client.clone();
-        let keeper = Keeper::new(client, identity, definitions, Arc::clone(&serving), gate, recorder);
+        let keeper = Keeper::new(client, identity, crds, Arc::clone(&serving), gate, recorder);
         tasks.spawn(named("the certificates' keeper", keeper.run()));
         serving
     }

@@ -26,8 +26,8 @@ pub struct Observed {
     pub status: JsonText,
 }
 
-/// A part of an object as it came off the wire. It is read by whoever needs it, into what they need: most of what
-/// comes is the echo of a write and read by nobody.
+/// A part of an object as it came off the wire. It is parsed only when a reader needs it: most of what
+/// arrives is the echo of our own write and is never read.
 ///
 /// Each part is read by itself: one that is nested too deeply spoils neither the object nor the list that it is in.
 #[derive(Clone, Debug, Default)]
@@ -44,7 +44,7 @@ impl JsonText {
         Ok(serde_json::from_str::<Option<T>>(self.as_str())?.unwrap_or_default())
     }
 
-    /// Reads it as it is. What stands for something unreadable has a type that no spec or status has, so that readers
+    /// Parses it. An unreadable part becomes a value of a type that no spec or status has, so that readers
     /// notice.
     pub fn value(&self) -> Value {
         serde_json::from_str(self.as_str())
@@ -74,14 +74,14 @@ pub struct ObservedMetadata(pub Observed);
 pub struct ObservedSecret {
     /// The metadata, less `managedFields` and kubectl's copy of the object.
     pub metadata: ObjectMeta,
-    /// What kind of Secret it is.
+    /// The type of Secret.
     pub type_: String,
     /// The contents.
     pub data: BTreeMap<String, ByteString>,
 }
 
 impl fmt::Debug for ObservedSecret {
-    /// Contents never get into a log.
+    /// Omits the contents, which must not be logged.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ObservedSecret")
             .field("metadata", &self.metadata)

@@ -59,7 +59,7 @@ impl Outages {
     }
 }
 
-/// How one watch fares.
+/// The state of one watch.
 #[derive(Debug)]
 pub(crate) struct Record {
     outages: Outages,
@@ -80,7 +80,7 @@ impl Default for Record {
 }
 
 impl Record {
-    /// Takes in that the watch does not work. A `lasting` reason is reported at once, any other after a while.
+    /// Records that the watch is broken. A `lasting` reason is reported at once, any other after a while.
     pub(crate) fn failed(&self, resource: &str, reason: &str, lasting: bool) {
         let now = Instant::now();
         let mut state = lock(&self.state);
@@ -95,7 +95,7 @@ impl Record {
         lock(&self.outages.shared).lasting.insert(self.number, lasting);
     }
 
-    /// Takes in that the watch works.
+    /// Records that the watch works.
     pub(crate) fn works(&self, resource: &str) {
         let state = std::mem::take(&mut *lock(&self.state));
         let Some(since) = state.broken_since.filter(|_| state.is_reported) else {

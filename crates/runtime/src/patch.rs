@@ -31,7 +31,7 @@ pub fn merge_diff(before: &Value, after: Value) -> Option<Value> {
 
 /// A merge patch as RFC 6902 operations that hold only while the lists which they replace are still as in `before`.
 ///
-/// Guarded by resourceVersion, a patch loses every race against somebody who writes other fields of the object all the
+/// Guarded by resourceVersion, a patch loses every race against a controller that writes other fields of the object all the
 /// time. Of these operations the server itself takes care: it tries them on top of the newest state.
 pub fn guarded_by_lists(before: &Value, patch: &Value) -> Vec<Value> {
     let mut operations = Vec::new();

@@ -236,7 +236,7 @@ enum ToProxy {
 }
 
 impl ProxyConnector {
-    /// A proxy that is spoken to over TLS must be trusted by the machine or by one of `authorities`. It has `limit` to
+    /// A proxy with an https address must be trusted by the machine or by one of `authorities`. It has `limit` to
     /// make a connection.
     pub(crate) fn new(
         proxy: Proxy,

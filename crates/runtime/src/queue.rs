@@ -17,14 +17,14 @@ const FIRST_DELAY: Duration = Duration::from_millis(5);
 /// The longest delay between two tries of a failing key.
 const LONGEST_DELAY: Duration = Duration::from_mins(1);
 
-/// What a worker says of a key when it is done with it.
+/// How a worker finished with a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Nothing more to do until something changes.
     Settled,
     /// Look again after a while.
     Again(Duration),
-    /// It failed: try again, later each time.
+    /// It failed: retry with a growing back-off.
     Failed,
 }
 
@@ -49,7 +49,7 @@ struct State<K> {
 #[derive(Debug, Default)]
 struct Entry {
     place: Place,
-    /// Asked for while being worked on.
+    /// Added again while being worked on.
     again: bool,
     failures: u32,
     ready_since: Option<Instant>,
@@ -93,7 +93,7 @@ impl<K> Default for Queue<K> {
 }
 
 impl<K: Clone + Eq + Hash> Queue<K> {
-    /// Asks for a key to be worked on as soon as a worker is free.
+    /// Adds a key, for the next free worker.
     pub fn add(&self, key: K) {
         let mut state = self.lock();
         state.adds += 1;
@@ -137,7 +137,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
     }
 
-    /// Gives a key back.
+    /// Returns a key that [`take`](Self::take) handed out.
     pub fn done(&self, key: K, outcome: Outcome) {
         let mut state = self.lock();
         state.done(key, outcome);
@@ -145,7 +145,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.changed.notify_one();
     }
 
-    /// Ends every worker's wait.
+    /// Closes the queue: waiting workers get `None`.
     pub fn close(&self) {
         self.lock().closed = true;
         self.changed.notify_waiters();

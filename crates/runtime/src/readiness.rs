@@ -19,12 +19,12 @@ pub struct Readiness {
     outages: Outages,
 }
 
-/// Something besides watches that must be there first. Once open it stays open: what breaks later is mended while
+/// Another precondition of readiness. Once open it stays open: what breaks later is repaired while
 /// the process serves.
 #[derive(Debug)]
 pub struct Gate {
     name: String,
-    /// Why it is closed; nothing once it is open.
+    /// Why it is closed; `None` once it is open.
     held: Mutex<Option<String>>,
 }
 
@@ -34,7 +34,7 @@ impl Gate {
         *lock(&self.held) = None;
     }
 
-    /// Says why it is still closed.
+    /// Sets the reason why it is still closed.
     pub fn hold(&self, why: &str) {
         let mut held = lock(&self.held);
         if held.is_some() {
@@ -73,7 +73,7 @@ impl Readiness {
         not_loaded(&lock(&self.others))
     }
 
-    /// Adds something else that must be there first.
+    /// Adds another precondition.
     pub fn gate(&self, name: impl Into<String>) -> Arc<Gate> {
         let gate =
             Arc::new(Gate { name: name.into(), held: Mutex::new(Some("not looked at yet".to_owned())) });

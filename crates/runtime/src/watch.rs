@@ -33,7 +33,7 @@ use crate::{
 
 /// Objects a page while listing: small pages keep the peak of memory low.
 const PAGE: u32 = 250;
-/// The wait after the first broken watch; it doubles with each further one.
+/// The wait after the first failure; it doubles with each further one.
 const FIRST_RETRY: Duration = Duration::from_millis(100);
 /// The longest wait before a broken watch is tried again.
 const LONGEST_RETRY: Duration = Duration::from_secs(5);
@@ -60,22 +60,22 @@ pub struct WatchTarget {
 pub struct Change<'a, T> {
     /// The object.
     pub key: &'a ObjectKey,
-    /// What was known.
+    /// The object as cached before; `None` if it is new.
     pub before: Option<&'a Arc<T>>,
-    /// What is known now; nothing if the object is gone.
+    /// The object as cached now; `None` if it was deleted.
     pub now: Option<&'a Arc<T>>,
 }
 
-/// How far a watch is.
+/// The state of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WatchState {
     /// The first list is not complete.
     Syncing,
-    /// The cache is a true copy.
+    /// The cache matches the server.
     Synced,
     /// The server does not serve the kind (or does not any more).
     Absent,
-    /// The server refuses or fails; the text says how.
+    /// The server refuses or fails, with the reason.
     Failing(String),
 }
 
@@ -106,12 +106,12 @@ impl WatchHandle {
         Self { record: outages.record(), ..Self::default() }
     }
 
-    /// How far the watch is now.
+    /// The current state.
     pub fn state(&self) -> WatchState {
         self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 
-    /// Whether the watch has ever known the whole truth.
+    /// Whether the watch was ever synced.
     pub fn was_synced(&self) -> bool {
         self.was_synced.load(Ordering::Acquire)
     }
@@ -139,7 +139,7 @@ impl WatchHandle {
 
 /// Listens to one watch.
 pub trait Listener<T>: Send + Sync + 'static {
-    /// An object came, changed or went.
+    /// An object was created, changed or deleted.
     fn changed(&self, change: Change<'_, T>);
     /// The watch became synced, absent or failing.
     fn state_changed(&self, _state: &WatchState) {}
@@ -224,7 +224,7 @@ async fn watch_as<K, T>(
         }
         changed
     };
-    let tell = |key: &ObjectKey, arrival: Arrival<T>| {
+    let report = |key: &ObjectKey, arrival: Arrival<T>| {
         if let Arrival::News { before, now } = arrival {
             listener.changed(Change { key, before: before.as_ref(), now: Some(&now) });
         }
@@ -242,7 +242,7 @@ async fn watch_as<K, T>(
                 // What is of no use is as good as gone, and forgotten once the list is complete.
                 if let Some(object) = project(object) {
                     let arrival = cache.arrive_listed(&key, object);
-                    tell(&key, arrival);
+                    report(&key, arrival);
                     listed.insert(key);
                 }
             }
@@ -260,7 +260,7 @@ async fn watch_as<K, T>(
                 }
                 if let Some(object) = project(object) {
                     let arrival = cache.arrive(&key, object);
-                    tell(&key, arrival);
+                    report(&key, arrival);
                 } else if let Some(useless) = cache.depart(&key) {
                     listener.changed(Change { key: &key, before: Some(&useless), now: None });
                 }

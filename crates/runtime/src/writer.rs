@@ -20,7 +20,7 @@ use crate::{
 /// A write that takes longer than this has failed.
 const WRITE_LIMIT: Duration = Duration::from_secs(15);
 
-/// Sends what controllers decided.
+/// Sends the writes of controllers.
 #[derive(Clone)]
 pub struct Writer {
     client: Client,
@@ -43,7 +43,7 @@ pub enum Part {
     Status,
 }
 
-/// A write did not happen, or its outcome is unknown.
+/// Why a write failed, or why its outcome is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// The object has changed since it was read: read it again and decide again.
@@ -62,7 +62,7 @@ pub enum WriteError {
         /// The object.
         key: ObjectKey,
     },
-    /// The object is gone.
+    /// The object does not exist.
     #[error("{kind} {key} does not exist")]
     NotFound {
         /// The kind.
@@ -70,7 +70,7 @@ pub enum WriteError {
         /// The object.
         key: ObjectKey,
     },
-    /// Another process leads.
+    /// This process does not lead any more.
     #[error("{kind} {key} was not written: this process lost leadership, and only the leader writes")]
     NotLeading {
         /// The kind.
@@ -89,7 +89,7 @@ pub enum WriteError {
     /// The server refused, or could not be reached.
     #[error("cannot {verb} {kind} {key}: {reason}")]
     Refused {
-        /// What was tried.
+        /// The verb of the request.
         verb: &'static str,
         /// The kind.
         kind: String,
@@ -103,7 +103,7 @@ pub enum WriteError {
 }
 
 impl WriteError {
-    /// Whether to read the object again and decide again.
+    /// Whether reading the object again and deciding again helps.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Conflict { .. })
     }
@@ -116,7 +116,7 @@ impl WriteError {
         }
     }
 
-    /// Whether it is expected now and then, and not worth a report.
+    /// Whether it is expected now and then, and not worth a warning.
     pub fn is_ordinary(&self) -> bool {
         matches!(
             self,
@@ -124,12 +124,12 @@ impl WriteError {
         )
     }
 
-    /// Whether there is an object of that name already.
+    /// Whether an object of that name exists already.
     pub fn is_already_there(&self) -> bool {
         matches!(self, Self::Exists { .. })
     }
 
-    /// Whether the object is gone.
+    /// Whether the object does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::NotFound { .. })
     }
@@ -141,7 +141,7 @@ impl Writer {
         Self { client, leadership, field_manager }
     }
 
-    /// Sends a merge patch; gives back the object as it is now.
+    /// Sends a merge patch; returns the object as patched.
     ///
     /// The patch should carry `metadata.resourceVersion` wherever it could overwrite another writer's change.
     pub async fn patch(
@@ -163,7 +163,7 @@ impl Writer {
         .await
     }
 
-    /// Creates an object; one that is there already is left as it is.
+    /// Creates an object; an existing one is not changed.
     pub async fn create(
         &self,
         resource: &ApiResource,
@@ -184,7 +184,7 @@ impl Writer {
         .await
     }
 
-    /// Sends operations of a JSON patch for the object with that uid; gives back the object as it is now.
+    /// Sends operations of a JSON patch for the object with that uid; returns the object as patched.
     ///
     /// A test that fails is a conflict.
     pub async fn patch_by_operations(
@@ -330,7 +330,7 @@ fn is_failed_test(status: &kube::core::Status) -> bool {
     status.code == 422 && status.message.starts_with(WORDS)
 }
 
-/// Whether the server would say the same again: it has judged the request, or a webhook keeps it from doing so.
+/// Whether the server would answer the same again: it rejected the request, or it cannot reach a webhook.
 fn is_lasting(status: &kube::core::Status) -> bool {
     ((400..500).contains(&status.code) && status.code != 429) || status.message.contains("webhook")
 }

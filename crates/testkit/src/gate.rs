@@ -76,8 +76,8 @@ impl Gate {
         .to_string()
     }
 
-    /// Begins to count anew. The write of that number, from 1, is the last request that is carried out; it is not
-    /// answered, and neither is any after it. Reads are not counted: who stops at one leaves what the write before it
+    /// Restarts the count. The write of that number, from 1, is the last request that is carried out; it is not
+    /// answered, and neither is any after it. Reads are not counted: stopping at one leaves what the write before it
     /// left.
     pub fn count_from_now(&self, last: Option<usize>) {
         *self.log.journal() = Journal { passed: Vec::new(), last };

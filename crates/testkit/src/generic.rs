@@ -1,4 +1,4 @@
-//! Kinds of providers that nobody wrote: schema-less, with the contract labels that a story wants.
+//! Kinds of generic providers: schema-less, with the contract labels that a story needs.
 
 use capstan_api::names::CORE_GROUP;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -42,7 +42,7 @@ pub fn resource(kind: &str) -> ApiResource {
     )
 }
 
-/// A CRD of the same kind in core's own group, for kinds that nobody here serves yet.
+/// A CRD of the same kind in core's own group, for kinds that Capstan does not serve yet.
 pub fn core_crd(kind: &str) -> CustomResourceDefinition {
     let mut crd = crd(kind, &[("v1beta2", VERSION)]);
     crd.metadata.name = Some(format!("{}s.{CORE_GROUP}", kind.to_lowercase()));

@@ -1,4 +1,4 @@
-//! What stories are told with: a control plane, a namespace each, waits with a limit, and faults.
+//! Tools for stories: a control plane, a namespace each, waits with a limit, and faults.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -228,9 +228,9 @@ impl Matrix {
                 tally.slowest = (recovery, what.clone());
             }
             let failure = run.failure.or_else(|| {
-                let told = || writes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+                let list = || writes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
                 (extra > self.most_extra_writes)
-                    .then(|| format!("{extra} writes more than undisturbed: {}", told()))
+                    .then(|| format!("{extra} writes more than undisturbed: {}", list()))
             });
             match failure {
                 None => tally.survived += 1,
@@ -248,7 +248,7 @@ impl Matrix {
                 panic!("{} undisturbed: {failure}", scene.name);
             }
             let writes = run.writes().len();
-            let (end, requests) = run.rehearsed.expect("an undisturbed run tells how it went");
+            let (end, requests) = run.rehearsed.expect("an undisturbed run reports how it went");
             let known = rehearsed.get_or_insert_with(|| Rehearsed {
                 end: end.clone(),
                 requests: BTreeMap::new(),
@@ -303,7 +303,7 @@ impl Matrix {
                 rehearsed = Some((end.clone(), with_events.collect()));
                 end
             };
-            // Whoever came through, or came after a crash, must still be there. Of a late fault nothing else tells.
+            // The manager, or its successor after a crash, must still run. Nothing else shows a late fault.
             until_rest(&transport).await?;
             (scene.probe)(&stage).await;
             self.until_end(&stage.story, &end).await?;

@@ -105,7 +105,7 @@ impl Drop for Terminal {
     }
 }
 
-/// Passes on whole characters until nobody holds the other end any more, which is an error to read.
+/// Passes on whole characters until the other end is closed, which reads as an error.
 fn forward(mut from: File, to: &mpsc::Sender<String>) {
     let (mut bytes, mut buffer) = (Vec::new(), [0; 4096]);
     while let Ok(count @ 1..) = from.read(&mut buffer) {

@@ -87,7 +87,7 @@ fn rules() -> Value {
     json!([
         rule("cluster.x-k8s.io", &["clusters"], &["get", "list", "watch", "patch"]),
         rule("cluster.x-k8s.io", &["clusters/status"], &["patch"]),
-        // Asked for by the admission plugin OwnerReferencesPermissionEnforcement of whoever sets blockOwnerDeletion.
+        // The admission plugin OwnerReferencesPermissionEnforcement requires it of clients that set blockOwnerDeletion.
         rule("cluster.x-k8s.io", &["clusters/finalizers"], &["update"]),
         rule("cluster.x-k8s.io", &machines, &["get", "list", "watch", "delete"]),
         rule("cluster.x-k8s.io", &["clusterclasses"], &FOLLOW),

@@ -179,7 +179,7 @@ impl Names {
                         }],
                         "securityContext": {"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}},
                         "serviceAccountName": self.account,
-                        // Longer than open requests and reconciles may take once the manager is told to stop.
+                        // Longer than open requests and reconciles may take after the stop signal.
                         "terminationGracePeriodSeconds": 30,
                         "tolerations": [tolerate("node-role.kubernetes.io/control-plane"), tolerate("node-role.kubernetes.io/master")],
                     },

@@ -26,7 +26,7 @@ pub enum Fault {
     TooLong,
     /// It may not be set, removed or changed.
     Forbidden,
-    /// Its value (as shown to people) is there already.
+    /// Its value (as shown to people) is a duplicate.
     Duplicate(String),
 }
 
@@ -96,7 +96,7 @@ impl Errors {
         self.push(path, Fault::Forbidden, detail);
     }
 
-    /// Notes a value that may be there only once.
+    /// Adds a duplicate value.
     pub fn duplicate(&mut self, path: impl Into<String>, value: &Value, detail: impl Into<String>) {
         self.push(path, Fault::Duplicate(shown(value)), detail);
     }

@@ -14,7 +14,7 @@ static ABSENT: Value = Value::Null;
 pub struct Field<'a> {
     /// The way to it.
     pub path: String,
-    /// What is there.
+    /// The value.
     pub value: &'a Value,
 }
 

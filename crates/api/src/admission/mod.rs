@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 pub struct Verdict {
     /// Changes to the object, as JSON patch operations.
     pub patch: Vec<Value>,
-    /// Words for whoever sent the object; they do not keep it out.
+    /// Warnings for the client; they do not reject the object.
     pub warnings: Vec<String>,
-    /// Why it is kept out; empty if it is not.
+    /// Why the object is rejected; empty if it is admitted.
     pub errors: Errors,
 }
 

@@ -30,7 +30,7 @@ pub enum ConversionError {
     /// The object is of another group or version, or does not say of which.
     #[error("a Cluster cannot be converted from apiVersion {0:?}")]
     UnknownVersion(String),
-    /// A field has a value that means nothing.
+    /// A field has an invalid value.
     #[error("{path}: {reason}")]
     InvalidValue {
         /// Where it is in the object, such as `spec.topology.controlPlane.nodeDrainTimeout`.
@@ -60,7 +60,7 @@ impl ConversionError {
 /// references do not.
 pub trait ReferenceVersions {
     /// The version, without group, of a kind; nothing if it is not known, for example because the kind's
-    /// definition is not installed. Then the version remembered in the object is used.
+    /// CRD is not installed. Then the version remembered in the object is used.
     fn version(&self, group: &str, kind: &str) -> Option<String>;
 }
 
@@ -100,7 +100,7 @@ pub fn to_v1beta2(object: Value) -> Result<Value, ConversionError> {
     Ok(assemble("v1beta2", kind, metadata, new))
 }
 
-/// The object in version `v1beta1`. It never fails for lack of a referenced kind's definition.
+/// The object in version `v1beta1`. It does not need the CRDs of referenced kinds.
 pub fn to_v1beta1(object: Value, versions: &dyn ReferenceVersions) -> Result<Value, ConversionError> {
     let mut object = into_object(object)?;
     if version(&object)? == Version::V1Beta1 {
@@ -138,7 +138,7 @@ pub(super) fn reference_namespaces(object: &Value) -> Vec<(&'static str, String)
 }
 
 /// Makes parked changes, unless the object could be decoded before and cannot be any more. Anybody who may edit
-/// the object may edit its annotations, and one object that nobody can read would spoil every list it is in.
+/// the object may edit its annotations, and one unreadable object would break every list it is in.
 fn restore(changes: Vec<Change>, body: &mut Value, is_readable: impl Fn(&Value) -> bool) {
     if changes.is_empty() {
         return;
@@ -210,7 +210,7 @@ fn remembered_body(text: &str) -> Option<Value> {
     Some(object.into())
 }
 
-/// An object's metadata. The API server wants it to be there even if it was not.
+/// An object's metadata. The API server requires it in the answer even if it was absent.
 struct Metadata(Value);
 
 fn take_metadata(object: &mut Map<String, Value>) -> Metadata {

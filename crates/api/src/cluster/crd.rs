@@ -15,7 +15,7 @@ const MAX_NAME_LENGTH: i64 = 63;
 pub const WEBHOOK_SERVICE: Conversion<'static> =
     Conversion::Service { namespace: "capi-system", name: "capi-webhook-service" };
 
-/// The CRD with both versions; v1beta1 is served only where somebody converts.
+/// The CRD with both versions; v1beta1 is served only with a conversion webhook.
 pub fn crd(conversion: Conversion<'_>) -> CustomResourceDefinition {
     let mut crd = merge(v1beta1::Cluster::crd(), v1beta2::Cluster::crd(), conversion);
     for version in &mut crd.spec.versions {

@@ -1,4 +1,4 @@
-//! The `Cluster` kind of `cluster.x-k8s.io`: its two versions, their definition, and the way between them.
+//! The `Cluster` kind of `cluster.x-k8s.io`: its two versions, their CRD, and conversion between them.
 
 pub mod admission;
 mod common;

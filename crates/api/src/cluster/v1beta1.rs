@@ -343,7 +343,7 @@ pub struct MachineDeploymentTopology {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub failure_domain: Option<String>,
-    /// replicas is the number of Machines; unless set, somebody else scales the MachineDeployment.
+    /// replicas is the number of Machines; unless set, another controller scales the MachineDeployment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
     /// machineHealthCheck overrides the class's health check.
@@ -464,7 +464,7 @@ pub struct MachinePoolTopology {
     /// minReadySeconds is how long a new Machine must be ready before it counts as available; 0 unless set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_ready_seconds: Option<i32>,
-    /// replicas is the number of Machines; unless set, somebody else scales the MachinePool.
+    /// replicas is the number of Machines; unless set, another controller scales the MachinePool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
     /// variables overrides values of the topology's variables.
@@ -493,7 +493,7 @@ pub struct Variable {
     /// name of the variable.
     #[schemars(length(min = 1, max = 256))]
     pub name: String,
-    /// definitionFrom once told apart definitions of the same variable; it has no effect any more.
+    /// definitionFrom once selected one of several definitions of a variable; it has no effect any more.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 256))]
     pub definition_from: Option<String>,
@@ -512,7 +512,7 @@ pub struct ClusterStatus {
     /// failureReason is a word for a failure that no controller recovers from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_reason: Option<String>,
-    /// failureMessage tells a person about that failure.
+    /// failureMessage describes that failure for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 10240))]
     pub failure_message: Option<String>,

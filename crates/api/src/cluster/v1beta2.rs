@@ -560,7 +560,7 @@ pub struct MachineDeploymentTopology {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub failure_domain: Option<String>,
-    /// replicas is the number of Machines; unless set, somebody else scales the MachineDeployment.
+    /// replicas is the number of Machines; unless set, another controller scales the MachineDeployment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
     /// healthCheck overrides the class's health check.
@@ -690,7 +690,7 @@ pub struct MachinePoolTopology {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub min_ready_seconds: Option<i32>,
-    /// replicas is the number of Machines; unless set, somebody else scales the MachinePool.
+    /// replicas is the number of Machines; unless set, another controller scales the MachinePool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
     /// variables overrides values of the topology's variables.
@@ -818,7 +818,7 @@ pub struct DeprecatedV1Beta1 {
     /// failureReason is a word for a failure that no controller recovers from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_reason: Option<String>,
-    /// failureMessage tells a person about that failure.
+    /// failureMessage describes that failure for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 10240))]
     pub failure_message: Option<String>,

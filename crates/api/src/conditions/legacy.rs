@@ -18,7 +18,7 @@ const READY: &str = "Ready";
 pub enum Severity {
     /// It needs a person or a retry.
     Error,
-    /// It is not as it should be.
+    /// It may need attention.
     Warning,
     /// It takes its time.
     Info,
@@ -71,7 +71,7 @@ impl Report {
         }
     }
 
-    /// Nobody knows.
+    /// The status is unknown.
     pub fn unknown(type_: impl Into<String>, reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new(type_, ConditionStatus::Unknown, reason, message)
     }
@@ -138,7 +138,7 @@ pub fn get<'a>(conditions: &'a [LegacyCondition], type_: &str) -> Option<&'a Leg
     conditions.iter().find(|condition| condition.type_ == type_)
 }
 
-/// Whether the condition is there and True.
+/// Whether the condition exists and is True.
 pub fn is_true(conditions: &[LegacyCondition], type_: &str) -> bool {
     get(conditions, type_).is_some_and(|condition| condition.status == ConditionStatus::True)
 }
@@ -188,7 +188,7 @@ pub fn mirror(source: &[Report], target: &str) -> Option<Report> {
     Some(Report { type_: target.to_owned(), ..ready.clone() })
 }
 
-/// `Ready` as the summary of those of the given types that are there; nothing where none is.
+/// `Ready` as the summary of the existing conditions of the given types; `None` if there are none.
 ///
 /// The worst wins: False by severity, then True, then Unknown. Of several that are equally bad, the one
 /// listed first gives reason and message.

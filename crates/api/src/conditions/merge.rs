@@ -24,7 +24,7 @@ pub enum Polarity {
 pub enum Priority {
     /// Something is wrong.
     Issue,
-    /// Nobody knows.
+    /// The status is unknown.
     Unknown,
     /// All is well.
     Info,

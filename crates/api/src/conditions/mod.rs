@@ -43,7 +43,7 @@ pub enum ConditionStatus {
 }
 
 /// A condition as Kubernetes' API conventions define it.
-// Whoever writes a condition writes all of it, so it is owned as a whole: half of a Cluster's managedFields, which a
+// A controller always writes a whole condition, so it owns it as a whole: half of a Cluster's managedFields, which a
 // server reads and writes with every change, would be the names of these fields, once a condition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -67,7 +67,7 @@ pub struct Condition {
     /// reason is a word in CamelCase that says why the condition is in this status.
     #[schemars(length(min = 1, max = 1024), regex(pattern = REASON_PATTERN))]
     pub reason: String,
-    /// message tells a person about the transition; it may be empty.
+    /// message describes the transition for people; it may be empty.
     #[serde(default)]
     #[schemars(length(max = 32768))]
     pub message: String,
@@ -94,7 +94,7 @@ pub struct LegacyCondition {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 256))]
     pub reason: String,
-    /// message tells a person about the transition.
+    /// message describes the transition for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 10240))]
     pub message: String,

@@ -24,7 +24,7 @@ pub enum ReadError {
         object: String,
         /// Where in the object.
         path: String,
-        /// What is there.
+        /// The value found.
         found: String,
     },
     /// The conditions are not a list.
@@ -34,7 +34,7 @@ pub enum ReadError {
         object: String,
         /// Where in the object, e.g. `status.conditions`.
         path: String,
-        /// What is there, as JSON.
+        /// The value found, as JSON.
         found: String,
     },
     /// An entry of the list is not a condition at all.
@@ -44,7 +44,7 @@ pub enum ReadError {
         object: String,
         /// Where in the object, e.g. `status.conditions[1]`.
         path: String,
-        /// What is there, as JSON.
+        /// The value found, as JSON.
         found: String,
     },
     /// A field has a value of another JSON type.
@@ -54,7 +54,7 @@ pub enum ReadError {
         object: String,
         /// Where in the object.
         path: String,
-        /// What is there, as JSON.
+        /// The value found, as JSON.
         found: String,
     },
     /// A time cannot be read.
@@ -64,7 +64,7 @@ pub enum ReadError {
         object: String,
         /// Where in the object.
         path: String,
-        /// What is there.
+        /// The value found.
         found: String,
     },
 }

@@ -1,4 +1,4 @@
-//! A condition on its way: said by somebody, not yet in an object's list.
+//! A condition as reported, before it is in an object's list.
 
 use std::fmt;
 
@@ -31,7 +31,7 @@ impl From<bool> for ConditionStatus {
 
 /// What is said about one condition, by us or by a provider.
 ///
-/// It has no generation, and a time only where somebody else knows it: [`set`](super::set) fills both in.
+/// It has no generation, and a time only if the reporter set one: [`set`](super::set) fills both in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// The type of the condition.

@@ -48,12 +48,12 @@ pub fn get<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition
     conditions.iter().find(|condition| condition.type_ == type_)
 }
 
-/// Whether the condition is there and True.
+/// Whether the condition exists and is True.
 pub fn is_true(conditions: &[Condition], type_: &str) -> bool {
     get(conditions, type_).is_some_and(|condition| condition.status == ConditionStatus::True)
 }
 
-/// Whether the condition is there and False.
+/// Whether the condition exists and is False.
 pub fn is_false(conditions: &[Condition], type_: &str) -> bool {
     get(conditions, type_).is_some_and(|condition| condition.status == ConditionStatus::False)
 }

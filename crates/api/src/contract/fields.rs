@@ -19,7 +19,7 @@ pub struct FieldError {
     pub expected: &'static str,
     /// The contract in force.
     pub contract: ContractVersion,
-    /// What is there instead.
+    /// The value found instead.
     pub found: String,
 }
 

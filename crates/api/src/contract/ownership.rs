@@ -19,7 +19,7 @@ fn is_cluster(owner: &OwnerReference) -> bool {
         && owner.api_version.split_once('/').is_some_and(|(group, _version)| group == CORE_GROUP)
 }
 
-/// Whether the infrastructure is managed by somebody else, so that the provider must not touch the object.
+/// Whether the infrastructure is managed externally, so that the provider must not touch the object.
 ///
 /// The contract's text names a label, upstream's code reads an annotation: either one counts.
 pub fn is_externally_managed(metadata: &ObjectMeta) -> bool {

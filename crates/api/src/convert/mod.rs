@@ -109,7 +109,7 @@ fn convert_list(fields: &Fields, mut list: Object, walk: &mut Walk) -> Result<Ob
     Ok(list)
 }
 
-/// What v1beta1 cannot say of a Machine, but was told by who wrote it as v1beta2.
+/// Fields of a Machine that v1beta1 lacks, from the v1beta2 object it was converted from.
 const REMEMBERED: [(&str, &str); 3] =
     [("spec", "minReadySeconds"), ("status", "phase"), ("status", "failureDomain")];
 

@@ -83,7 +83,7 @@ impl Field {
         Self { shown: Shown::Always, ..self }
     }
 
-    /// Where nobody said anything, nothing is added: not even the fields that upstream's types always have.
+    /// Unset fields are not added: not even those that upstream's types always have.
     pub(super) fn is_void(&self, value: &Value) -> bool {
         match (self.shown, self.shape) {
             (Shown::Always, _) => false,

@@ -285,7 +285,7 @@ fn is_variable(value: &Value) -> bool {
     value.as_str().is_some_and(|text| text.contains("${"))
 }
 
-/// Sets a field, and makes the objects around it. An object is added to one that is there already.
+/// Sets a field, and makes the objects around it. An object is merged into an existing one.
 fn put(object: &mut Object, path: &str, value: Value) {
     let Some((field, rest)) = path.split_once('.') else {
         match (object.get_mut(path), value) {

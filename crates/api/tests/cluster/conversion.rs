@@ -678,7 +678,7 @@ fn values_without_meaning_are_named() {
     }
 }
 
-/// Values of the wrong type are nobody's to interpret: they stay where they are.
+/// Values of the wrong type are not interpreted: they stay where they are.
 #[test]
 fn wrong_types_are_carried_through() {
     for old in [
@@ -701,7 +701,7 @@ fn wrong_types_are_carried_through() {
     }
 }
 
-/// A type that fits neither version is not worth an object that nobody can decode.
+/// A type that fits neither version must not make the object unreadable.
 #[test]
 fn parked_data_cannot_spoil_an_object() {
     let spec = completed(json!({"spec": {"paused": true}}));

@@ -1,4 +1,4 @@
-//! The definition that is given to the API server.
+//! The CRD that the API server gets.
 
 use capstan_api::{
     cluster::{WEBHOOK_SERVICE, crd},

@@ -1,4 +1,4 @@
-//! The `Cluster` kind: its types, its definition, and conversion between its versions.
+//! The `Cluster` kind: its types, its CRD, and conversion between its versions.
 
 // What helps a test may fail as a test may.
 #![allow(clippy::unwrap_used)]

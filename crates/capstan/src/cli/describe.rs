@@ -101,7 +101,7 @@ pub(crate) struct DescribeClusterArgs {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t)]
     pub(crate) output: ListFormat,
 
-    /// Go on showing it as it changes, until Ctrl-C or until the Cluster is gone
+    /// Keep showing it as it changes, until Ctrl-C or until the Cluster is deleted
     #[arg(short, long)]
     pub(crate) watch: bool,
 }

@@ -65,7 +65,7 @@ pub(crate) struct Globals {
     #[arg(long, global = true, value_name = "FILE-OR-URL")]
     pub(crate) config: Option<String>,
 
-    /// Verbosity: 1 tells what is fetched from where [default: $CLUSTERCTL_LOG_LEVEL, or 0]
+    /// Verbosity: 1 logs what is fetched from where [default: $CLUSTERCTL_LOG_LEVEL, or 0]
     #[arg(short = 'v', long = "v", global = true, value_name = "LEVEL", value_parser = cobra::level,
           allow_negative_numbers = true)]
     pub(crate) verbosity: Option<u8>,
@@ -102,7 +102,7 @@ pub(crate) enum Command {
     /// Show what belongs to a workload cluster, and in which state it is
     Describe(DescribeArgs),
 
-    /// Say why something is not as it should be, and what to do
+    /// Explain why something is not available, and what to do
     Explain(ExplainArgs),
 
     /// Try what may change: rollouts of machines
@@ -156,7 +156,7 @@ impl Command {
         matches!(self, Self::Quickstart(_) | Self::Manager(_) | Self::Conformance(_))
     }
 
-    /// Whether a person who runs it may be told of a newer version.
+    /// Whether it may report a newer version of Capstan.
     pub(crate) fn reminds(&self) -> bool {
         match self {
             Self::Completion(_) | Self::Manager(_) => false,
@@ -168,7 +168,7 @@ impl Command {
 
 #[derive(Args, Debug)]
 pub(crate) struct QuickstartArgs {
-    /// Keep the control plane's data here, and go on from it next time [default: a temporary folder]
+    /// Keep the control plane's data here and reuse it next time [default: a temporary folder]
     #[arg(long, value_name = "DIR")]
     pub(crate) state_dir: Option<PathBuf>,
 

@@ -30,7 +30,7 @@ pub(crate) enum Upgrade {
     /// Upgrade providers: to a contract's newest versions, or to versions of your choice
     ///
     /// Everything is fetched, rendered, checked and tried on the server before any controller is stopped. Where
-    /// something fails after that, the controllers that were stopped are started again; the same command goes on from
+    /// something fails after that, the controllers that were stopped are started again; the same command continues from
     /// there.
     #[command(after_help = APPLY_EXAMPLES)]
     Apply(Box<ApplyArgs>),

@@ -90,7 +90,7 @@ async fn carry_out(ready: &Ready<DeletePlan>, printer: Printer) -> Result<(), Co
     result.map_err(|error| {
         let mut error = failed(error);
         let before = count(deleted.load(Ordering::Relaxed));
-        error.causes.push(format!("deleted {before} before that; the same command goes on from there"));
+        error.causes.push(format!("deleted {before} before that; the same command continues from there"));
         error
     })
 }

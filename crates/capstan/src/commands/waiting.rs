@@ -1,4 +1,4 @@
-//! Waiting until providers run, told the same way by all commands that do.
+//! Waiting until providers run, with the same output in all commands.
 
 use std::time::Duration;
 
@@ -54,17 +54,17 @@ fn end(result: Result<(), WaitError>, progress: &Progress, printer: Printer) -> 
         Ok(()) => printer.done("all providers run"),
         Err(WaitError::Server(error)) => return Err(error.into()),
         Err(WaitError::Kind(error)) => {
-            let told = CommandError::plain(format!("{error}; everything is installed"));
-            return Err(told.hint_if(error.hint()));
+            let failed = CommandError::plain(format!("{error}; everything is installed"));
+            return Err(failed.hint_if(error.hint()));
         }
         Err(error) => {
-            let mut told = CommandError::plain(format!("{error}; everything is installed")).hint(
-                "once the reasons are gone they come up by themselves; --wait-provider-timeout waits longer",
+            let mut failed = CommandError::plain(format!("{error}; everything is installed")).hint(
+                "the providers start as soon as these problems are solved; --wait-provider-timeout waits longer",
             );
             if let WaitError::NotAvailable { late, .. } = &error {
-                told.causes = late.iter().map(ToString::to_string).collect();
+                failed.causes = late.iter().map(ToString::to_string).collect();
             }
-            return Err(told);
+            return Err(failed);
         }
     }
     Ok(())

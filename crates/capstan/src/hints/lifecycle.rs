@@ -61,7 +61,7 @@ impl Hint for InstallProblem {
                 installed.name
             ),
             Self::SecondInstance { .. } => {
-                "leave --target-namespace out, or delete the instance that is there".to_owned()
+                "leave --target-namespace out, or delete the existing instance".to_owned()
             }
             Self::OtherWatchedNamespace { installed, is_alone: false, .. } => format!(
                 "it has other instances, and init installs only one: delete all but one by {name} delete --{} {} \
@@ -79,7 +79,7 @@ impl Hint for InstallProblem {
             Self::Cores { .. } => format!("delete the others first: {name} delete --core NAME"),
             Self::UnknownContract { .. } => "upgrade the core provider first".to_owned(),
             Self::Contract { contract, .. } => format!(
-                "install a version of the provider, or of core, that goes with the other's; {contract} needs core of \
+                "install a version of the provider, or of core, that is compatible with the other's; {contract} needs core of \
                  the same contract or later"
             ),
             Self::CrdName { .. } => format!(
@@ -94,7 +94,7 @@ impl Hint for InstallProblem {
                  --validate=false"
             ),
             Self::KindTaken { taken, .. } => format!(
-                "a server serves a kind of a group once: if nothing needs it, delete the CRD that is there and its \
+                "a server serves a kind of a group once: if nothing needs it, delete the existing CRD and its \
                  objects (kubectl delete crd {taken})"
             ),
             Self::SharedCrd { .. } => "install one of the two".to_owned(),
@@ -214,11 +214,11 @@ impl Hint for DeleteProblem {
     fn hint(&self) -> Option<String> {
         Some(match self {
             Self::InUse { include_crd: true, .. } => {
-                "delete these objects first and wait until they are gone: CRDs take their objects with them".to_owned()
+                "delete these objects first and wait for their deletion: CRDs take their objects with them".to_owned()
             }
             Self::InUse { .. } => {
-                "delete these objects first and wait until they are gone, or move them to another management \
-                 cluster; --force deletes the providers anyway, and no controller looks after the objects any more"
+                "delete these objects first and wait for their deletion, or move them to another management \
+                 cluster; --force deletes the providers anyway, and no controller reconciles the objects any more"
                     .to_owned()
             }
             Self::Answered { deleted, other, .. } => format!(

@@ -61,7 +61,7 @@ async fn the_local_provider_keeps_the_contract_with_upstreams_core() {
     for entry in fs::read_dir(Path::new(module.trim()).join("core/config/crd/bases")).unwrap() {
         let text = fs::read_to_string(entry.unwrap().path()).unwrap();
         let mut crd: CustomResourceDefinition = serde_saphyr::from_str(&text).unwrap();
-        // What kustomize would add; nobody converts here.
+        // What kustomize would add; there is no conversion here.
         crd.spec.conversion = None;
         let labels = crd.metadata.labels.get_or_insert_default();
         labels.insert("cluster.x-k8s.io/v1beta2".to_owned(), "v1beta2".to_owned());

@@ -78,7 +78,7 @@ impl Site {
         found.iter().filter(|it| !is_derived(&it.id.kind)).map(|it| it.id.to_string()).collect()
     }
 
-    /// Takes all providers away, whoever installed them and whatever others left.
+    /// Deletes all providers, by whichever tool they were installed, and all leftovers.
     async fn wipe(&self) {
         self.run(Program::Capstan, &["delete", "--all", "--include-crd", "--include-namespace"]).await;
         let namespaces: Api<Namespace> = Api::all(self.client.clone());

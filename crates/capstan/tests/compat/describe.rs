@@ -24,8 +24,8 @@ const GENERIC: [&str; 4] =
     ["GenericCluster", "GenericMachine", "GenericMachineTemplate", "GenericMachinePool"];
 const AT_ONCE: usize = 4;
 
-/// Upstream's CRDs without their webhooks, behind which nobody answers.
-fn definitions() -> Vec<CustomResourceDefinition> {
+/// Upstream's CRDs without their webhooks, which are not served.
+fn crds() -> Vec<CustomResourceDefinition> {
     let core = folder("CAPSTAN_UPSTREAM_DIR").join("releases/cluster-api").join(KUBEADM);
     let files: [PathBuf; 3] = [
         core.join("core-components.yaml"),
@@ -144,7 +144,7 @@ fn without_bold_white(looks: &[(char, bool, u32)]) -> Vec<(char, bool, u32)> {
 async fn both_draw_the_same_tree() {
     let plane = Plane::start_bare().await;
     let client = plane.client().await;
-    install_crds(&client, &definitions(), "compat").await.unwrap();
+    install_crds(&client, &crds(), "compat").await.unwrap();
     let both = Both { clusterctl: Clusterctl::new(&plane, "describe"), plane: Arc::clone(&plane) };
     // What upstream does not get to see cannot be made on its server.
     let is_possible = |it: &State| !it.name.starts_with("v1beta1") && it.forbidden.is_empty();

@@ -20,10 +20,10 @@ use tokio::process::Command;
 use crate::management::{configure_releases, create_when_served, folder};
 
 const INIT: &[&str] = &["init", "--infrastructure", "gcp"];
-/// The definition of the inventory, which is written in our own words.
+/// The inventory's CRD, whose descriptions are our own.
 const INVENTORY: &str = "CustomResourceDefinition /providers.clusterctl.cluster.x-k8s.io";
 
-/// Somebody who can run both binaries against a control plane.
+/// A user who runs both binaries against a control plane.
 struct Operator {
     home: PathBuf,
     kubeconfig: PathBuf,
@@ -112,17 +112,17 @@ fn essence(object: DynamicObject) -> Value {
 }
 
 /// The form of the inventory's kind, without words.
-fn form(definition: &Value) -> Value {
-    let version = &definition["spec"]["versions"][0];
+fn form(crd: &Value) -> Value {
+    let version = &crd["spec"]["versions"][0];
     let columns = version["additionalPrinterColumns"].as_array().unwrap();
     let columns: Vec<_> = columns.iter().map(|it| (&it["name"], &it["jsonPath"], &it["type"])).collect();
     let properties = version["schema"]["openAPIV3Schema"]["properties"].as_object().unwrap();
     let types: BTreeMap<_, _> = properties.iter().map(|(name, it)| (name, &it["type"])).collect();
     json!({
-        "labels": definition["metadata"]["labels"],
-        "group": definition["spec"]["group"],
-        "names": definition["spec"]["names"],
-        "scope": definition["spec"]["scope"],
+        "labels": crd["metadata"]["labels"],
+        "group": crd["spec"]["group"],
+        "names": crd["spec"]["names"],
+        "scope": crd["spec"]["scope"],
         "version": [version["name"], version["served"], version["storage"]],
         "columns": columns,
         "types": types,
@@ -198,7 +198,7 @@ async fn upstream_goes_on(plane: &Plane, operator: &Operator) {
         assert!(plan.contains(words), "{words} is missing in:\n{plan}");
     }
     let client = plane.client().await;
-    // Nobody answers webhooks here.
+    // No process serves webhooks here.
     let all = ListParams::default();
     Api::<MutatingWebhookConfiguration>::all(client.clone())
         .delete_collection(&DeleteParams::default(), &all)

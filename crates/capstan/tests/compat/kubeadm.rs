@@ -53,12 +53,12 @@ fn control_planes(story: &Story) -> Api<DynamicObject> {
 }
 
 /// The CRDs in the files of upstream's providers, where clusterctl reads `$$` as `$`.
-fn definitions() -> Vec<CustomResourceDefinition> {
+fn crds() -> Vec<CustomResourceDefinition> {
     let texts =
         ["bootstrap", "control-plane"].map(|kind| fs::read_to_string(kubeadm_components(kind)).unwrap());
     let documents = texts.iter().flat_map(|text| text.split("\n---\n"));
-    let definitions = documents.filter(|text| text.contains("\nkind: CustomResourceDefinition\n"));
-    definitions.map(|text| serde_saphyr::from_str(&text.replace("$$", "$")).unwrap()).collect()
+    let crds = documents.filter(|text| text.contains("\nkind: CustomResourceDefinition\n"));
+    crds.map(|text| serde_saphyr::from_str(&text.replace("$$", "$")).unwrap()).collect()
 }
 
 /// Names where two values differ.
@@ -82,8 +82,8 @@ pub(crate) fn compare(path: &str, one: &Value, other: &Value, different: &mut Ve
 }
 
 /// The CRDs are those of the files, but for the label that clusterctl finds them by.
-async fn check_definitions(client: &Client) {
-    let shipped = definitions();
+async fn check_crds(client: &Client) {
+    let shipped = crds();
     let mut kinds: Vec<_> = shipped.iter().map(|crd| crd.spec.names.kind.as_str()).collect();
     kinds.sort_unstable();
     assert_eq!(
@@ -308,7 +308,7 @@ async fn delete(story: &Story) {
 async fn upstreams_kubeadm_providers_work_with_our_core() {
     let story = begin("kubeadm", Others::Kubeadm).await;
     check_inventory(&story.client).await;
-    check_definitions(&story.client).await;
+    check_crds(&story.client).await;
     remove_webhooks(&story.client).await;
     install_crds(&story.client, &[generic::crd(INFRASTRUCTURE, &[("v1beta2", "v1beta2")])], "story")
         .await
@@ -318,5 +318,5 @@ async fn upstreams_kubeadm_providers_work_with_our_core() {
     follow(&story).await;
     delete(&story).await;
     manager.stop().await;
-    check_definitions(&story.client).await;
+    check_crds(&story.client).await;
 }

@@ -115,10 +115,10 @@ impl Manager {
         // What a watch is refused is logged among the details.
         arguments.push("--v=4".to_owned());
         lead_service_here(client, NAMESPACE, WEBHOOK_SERVICE).await;
-        let definitions = local::crds(local::WEBHOOK_SERVICE).into_iter().map(|crd| crd.name_any());
-        let definitions: Vec<_> = definitions.collect();
-        for definition in &definitions {
-            lead_conversion_here(client, definition, port).await;
+        let crd_names = local::crds(local::WEBHOOK_SERVICE).into_iter().map(|crd| crd.name_any());
+        let crd_names: Vec<_> = crd_names.collect();
+        for crd_name in &crd_names {
+            lead_conversion_here(client, crd_name, port).await;
         }
 
         let folder = env::temp_dir().join(format!("capstan-local-manager-{}", std::process::id()));
@@ -136,8 +136,8 @@ impl Manager {
             .spawn()
             .unwrap();
         let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
-        for definition in &definitions {
-            wait::until_is(&crds, definition, "trusted", LIMIT, |crd| {
+        for crd_name in &crd_names {
+            wait::until_is(&crds, crd_name, "trusted", LIMIT, |crd| {
                 let conversion = json!(crd.spec.conversion);
                 conversion.pointer("/webhook/clientConfig/caBundle").is_some_and(Value::is_string)
             })
@@ -169,7 +169,7 @@ async fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port()
 }
 
-/// What a kubelet would be told.
+/// What a kubelet would see.
 async fn is_ready(port: u16) -> bool {
     let ask = async {
         let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
@@ -247,8 +247,8 @@ async fn check_removal(story: &Story) {
     Clusterctl::new(&story.plane, "delete").run(&arguments, &[]).await;
     let client = || story.client.clone();
     let crds: Api<CustomResourceDefinition> = Api::all(client());
-    for definition in local::crds(local::WEBHOOK_SERVICE) {
-        wait::until_gone(&crds, &definition.name_any(), LIMIT).await;
+    for crd in local::crds(local::WEBHOOK_SERVICE) {
+        wait::until_gone(&crds, &crd.name_any(), LIMIT).await;
     }
     wait::until_gone(&Api::<Namespace>::all(client()), NAMESPACE, LIMIT).await;
     let of_ours = ListParams::default().labels(&format!("cluster.x-k8s.io/provider={PROVIDER}"));
@@ -272,7 +272,7 @@ async fn check_conversion(story: &Story) {
 /// What the manager needs besides, and what it does not need.
 async fn check_rights(story: &Story, account: &Client) {
     let (post, list, delete) = (PostParams::default(), ListParams::default(), DeleteParams::default());
-    // Whoever reads the metrics is asked about.
+    // Readers of the metrics are authorized.
     let review: TokenReview = serde_json::from_value(json!({"spec": {"token": "x"}})).unwrap();
     Api::<TokenReview>::all(account.clone()).create(&post, &review).await.unwrap();
     let attributes = json!({"path": "/metrics", "verb": "get"});

@@ -96,7 +96,7 @@ pub(crate) fn kubeadm_components(kind: &str) -> PathBuf {
     provider.join(KUBEADM).join(format!("{kind}-components.yaml"))
 }
 
-/// Upstream's clusterctl with a folder of its own, in which it is told where the providers are.
+/// Upstream's clusterctl with a folder of its own, whose configuration names the providers.
 pub(crate) struct Clusterctl {
     binary: PathBuf,
     home: PathBuf,
@@ -183,10 +183,10 @@ pub(crate) async fn lead_service_here(client: &Client, namespace: &str, name: &s
 }
 
 /// Has a kind converted on a port of this machine, by way of the Service.
-pub(crate) async fn lead_conversion_here(client: &Client, definition: &str, port: u16) {
+pub(crate) async fn lead_conversion_here(client: &Client, crd: &str, port: u16) {
     let patch = json!({"spec": {"conversion": {"webhook": {"clientConfig": {"service": {"port": port}}}}}});
     let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
-    crds.patch(definition, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    crds.patch(crd, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
 }
 
 async fn lead_here(client: &Client, port: u16) {
@@ -267,7 +267,7 @@ where
 }
 
 /// Upstream's core manager for one namespace, and the port of its webhooks. It does not start without a certificate,
-/// whether or not somebody calls them.
+/// whether or not they are called.
 pub(crate) fn start_upstreams_core(plane: &Plane, namespace: &str) -> (Child, u16) {
     let certificates = plane.kubeconfig().with_file_name("webhook-certificates");
     fs::create_dir_all(&certificates).unwrap();

@@ -79,7 +79,7 @@ impl Estate {
         ManagementCluster::new(self.client.clone(), "the test's server")
     }
 
-    /// Objects of the user's. Nobody serves webhooks here, so that they are made while there are none: upgrades bring
+    /// Objects of the user's. Webhooks are not served here, so they are created while none are configured: upgrades bring
     /// the configurations back.
     async fn make_users_objects(&self) {
         let labelled = ListParams::default().labels(LABEL);
@@ -98,7 +98,7 @@ impl Estate {
     }
 
     /// All objects of the user's, to the last field. They are stored as v1beta1, since that is what they were made as
-    /// and nobody writes them here; read as v1beta1 they need nobody to convert them.
+    /// and no controller writes them here; read as v1beta1 they need no conversion.
     async fn users_objects(&self) -> BTreeMap<String, Value> {
         let cluster = self.cluster();
         let mut found = BTreeMap::new();
@@ -217,7 +217,7 @@ fn users_objects() -> Vec<Value> {
 
 /// Where ours is meant to differ from upstream's, and why.
 fn intended(name: &str, upstream: &mut Value, ours: &mut Value) {
-    // Upstream merges a new definition into the old one, so that what the new release dropped stays.
+    // Upstream merges a new CRD into the old one, so that what the new release dropped stays.
     if name.starts_with("CustomResourceDefinition ") || name.starts_with("Namespace ") {
         for field in ["annotations", "labels"] {
             let pointer = format!("/metadata/{field}");
@@ -227,7 +227,7 @@ fn intended(name: &str, upstream: &mut Value, ours: &mut Value) {
             }
         }
     }
-    // A Service that is kept keeps its address; one that is made anew gets another.
+    // A Service that is kept keeps its address; one that is recreated gets another.
     if name.starts_with("Service ") {
         for object in [upstream, ours] {
             let spec = object["spec"].as_object_mut().unwrap();

@@ -104,7 +104,7 @@ impl Estate {
         self.apply(&[object]).await;
     }
 
-    /// The same user, whom the server takes for somebody else.
+    /// The same user, whom the server takes for another user.
     fn kubeconfig_of(&self, name: &str) -> String {
         let mut kubeconfig = Kubeconfig::read_from(self.plane.kubeconfig()).unwrap();
         kubeconfig.auth_infos[0].auth_info.as_mut().unwrap().impersonate = Some(name.to_owned());
@@ -239,7 +239,7 @@ async fn mistakes_change_nothing(estate: &Estate) {
 async fn strangers_are_refused(estate: &Estate) {
     let nobody = estate.kubeconfig_of("nobody");
     estate.run(&["delete", "-i", "acme", "--kubeconfig", &nobody]).fails(&["nobody", "cluster-admin"]);
-    // Whoever may look but not touch is told at the first object.
+    // Without permission to write, the first object fails.
     estate
         .apply(&[
             json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
@@ -488,7 +488,7 @@ async fn what_instances_share_outlives_them() {
     nobody_converts(&estate).await;
 }
 
-/// Objects are stored in a version that has to be converted, and whoever converts it is not there.
+/// Objects are stored in a version that has to be converted, and no process serves the conversion.
 async fn nobody_converts(estate: &Estate) {
     let [_, kubeadm, ..] = Release::all("v1.0.0");
     let object = |version: &str, name: &str| {

@@ -175,7 +175,7 @@ impl Release {
                     "name": format!("validation.{plural}.{group}"),
                     "admissionReviewVersions": ["v1"],
                     "sideEffects": "None",
-                    // Nobody answers on a control plane without nodes.
+                    // No webhook answers on a control plane without nodes.
                     "failurePolicy": "Ignore",
                     "timeoutSeconds": 1,
                     "clientConfig": {"service": {"name": format!("{short}-webhook-service"),
@@ -288,7 +288,7 @@ impl Estate {
 
     /// What clusterctl's label marks, by kind and name, without what servers add.
     pub(crate) async fn labelled(&self) -> BTreeMap<String, Value> {
-        // Kinds come and go: each look asks anew.
+        // Kinds change: each call discovers them again.
         let cluster = self.cluster();
         let kinds: Vec<_> =
             cluster.kinds().await.unwrap().preferred().filter(|it| it.is_managed).cloned().collect();

@@ -247,7 +247,7 @@ async fn while_something_is_wrong_nothing_is_written() {
     guarded.run_in_vain(&twice).await.fails(&["asked for twice: as v1.0.0 and as v1.1.0"]);
     guarded.run_in_vain(&["init", "-n", "Not A Name"]).await.fails(&["--target-namespace"]);
 
-    // Everything that is wrong is told at once.
+    // All problems are reported at once.
     let (broken, components) = version(&acme("v1.2.0"), |components| {
         components[1]["metadata"]["name"] = json!("acmeclusteren.infrastructure.cluster.x-k8s.io");
         components[5]["spec"]["ports"] = json!([{"port": 443, "protocol": "smoke"}]);
@@ -322,7 +322,7 @@ async fn bad_servers(guarded: &Guarded) {
         })
         .to_string()
     };
-    // Nobody listens there any more.
+    // Nothing listens there any more.
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let file = user.write("gone.yaml", &kubeconfig(&format!("http://{gone}"), json!({})));
     let unreachable = ["cannot list installed providers", "kubectl get --raw /readyz"];

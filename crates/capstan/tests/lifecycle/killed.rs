@@ -170,7 +170,7 @@ async fn init_can_be_killed_at_any_write() {
 }
 
 /// Publishes releases between which an object goes, a CRD changes hands, a role changes, and a Deployment has to
-/// be made anew, since its selector changes.
+/// be recreated, since its selector changes.
 fn publish_changes(estate: &Estate) {
     let release = |label: &str, version| {
         Release::all(version).into_iter().find(|it| it.label == label).expect("there is such a provider")

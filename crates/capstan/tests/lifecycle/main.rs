@@ -1,4 +1,4 @@
-//! The life of a management cluster, told through the binary on control planes of its own: init, upgrade, delete.
+//! The life of a management cluster, by running the binary on control planes of its own: init, upgrade, delete.
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a panic is how a test fails")]
 
 mod catalog;

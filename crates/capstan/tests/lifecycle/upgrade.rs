@@ -326,7 +326,7 @@ async fn everything_is_as_the_new_release_says_and_what_users_made_is_left_alone
     let stored = crds.get(&crd).await.unwrap().status.unwrap().stored_versions.unwrap();
     assert_eq!(stored, ["v1beta1", "v1beta2"]);
 
-    // Somebody changed things by hand.
+    // A user changed objects by hand.
     estate.scale(CORE, 3).await;
     estate.scale("bootstrap-kubeadm", 2).await;
 
@@ -388,7 +388,7 @@ async fn everything_is_as_the_new_release_says_and_what_users_made_is_left_alone
     let bindings: Api<ClusterRoleBinding> = Api::all(estate.client.clone());
     assert_eq!(bindings.get("acme-manager-rolebinding").await.unwrap().role_ref.name, "acme-new-role");
 
-    // The user's object was written anew and is the same.
+    // The user's object was rewritten and is the same.
     let found = acme_clusters(&estate, "v1beta2").get("mine").await.unwrap();
     assert_eq!(content(&found), content(&mine));
     assert_ne!(found.metadata.resource_version, mine.metadata.resource_version);
@@ -527,7 +527,7 @@ impl Estate {
     }
 }
 
-/// A contract that nobody speaks yet, one that nobody speaks any more, and versions that are far apart.
+/// A contract that is not supported yet, one that is not supported any more, and versions that are far apart.
 const NEXT_SERIES: &[(&str, &str)] = &[("1.0", "v1beta2"), ("1.1", "v1beta2"), ("2.0", "v1beta9")];
 const OLD_SERIES: &[(&str, &str)] = &[("1.0", "v1alpha4"), ("1.1", "v1beta2")];
 const FAR_SERIES: &[(&str, &str)] = &[("1.10", "v1beta2"), ("1.14", "v1beta2")];
@@ -557,7 +557,7 @@ async fn what_cannot_be_is_refused_before_anything_is_stopped() {
         (&["-i", "acme:v1.2.0,acme:v1.2.0"], &["infrastructure-acme is named more than once"]),
         (&["--core", "cluster-api:v0.9.0"], &["v0.9.0 is older than v1.0.0", "--allow-downgrade"]),
         (&["--core", "cluster-api:v1.9.0"], &["v1.9.0", "nothing was changed"]),
-        // Core and both kubeadm providers could go, but nobody goes if one cannot.
+        // Core and both kubeadm providers could be upgraded, but none is if one cannot.
         (&["--core", "cluster-api:v1.1.0", "-i", "acme:v1.1.0"], &["ACME_TOKEN", "nothing was changed"]),
         (
             &["--contract", "v1beta2"],
@@ -638,7 +638,7 @@ async fn a_failure_halfway_starts_the_controllers_again_and_can_be_gone_on_from(
         "upgraded: cluster-api, bootstrap-kubeadm",
         "the upgrade of control-plane-kubeadm stopped; its controllers were started again",
         "the upgrade of infrastructure-acme stopped; its controllers were started again",
-        "the same command goes on from here",
+        "the same command continues from here",
     ]);
     assert!(error.contains("infrastructure-acme: its controllers were started again"), "{error}");
     let versions = estate.versions().await;
@@ -692,7 +692,7 @@ async fn where_core_fails_nobody_else_is_replaced_and_all_controllers_run_again(
         "the upgrade of cluster-api stopped; its controllers were started again",
         "the upgrade did not come to bootstrap-kubeadm; its controllers are as they were",
         "the upgrade did not come to infrastructure-acme; its controllers are as they were",
-        "the same command goes on from here",
+        "the same command continues from here",
     ]);
     assert!(estate.versions().await.values().all(|it| it == "v1.0.0"));
     for (label, replicas) in [(CORE, 1), ("bootstrap-kubeadm", 1), (ACME, 2)] {
@@ -731,7 +731,7 @@ async fn where_a_crd_cannot_be_replaced_it_is_told_whose_are_new_and_all_control
         "the upgrade of cluster-api stopped; its controllers were started again",
         "of bootstrap-kubeadm only the CRDs were replaced; its controllers are as they were",
         "the upgrade did not come to infrastructure-acme; its controllers are as they were",
-        "the same command goes on from here",
+        "the same command continues from here",
     ]);
     assert!(estate.versions().await.values().all(|it| it == "v1.0.0"));
     for label in [CORE, "bootstrap-kubeadm", ACME] {

@@ -170,7 +170,7 @@ async fn clusters_are_judged_on_their_way_in() {
         "{refused}"
     );
 
-    // A Cluster may wait for its references; its maker is told so.
+    // A Cluster may wait for its references; its creator gets a warning.
     let warnings =
         served.try_create("bare", json!({"clusterNetwork": {"apiServerPort": 6443}})).await.unwrap();
     assert!(warnings.iter().any(|it| it.contains("stays Pending until one is set")), "{warnings:?}");
@@ -281,7 +281,7 @@ async fn a_cluster_of_v1beta1_can_be_written_once_it_is_let_in() {
     served.end().await;
 }
 
-/// A reconcile that is at work when the manager is told to stop, and only then writes its Cluster.
+/// A reconcile that is at work when the manager gets the stop signal, and only then writes its Cluster.
 struct HeldReconciler {
     clusters: Api<DynamicObject>,
     begun: CancellationToken,

@@ -1,4 +1,4 @@
-//! Bad input ends in a condition or a rejection that names the field, and disturbs nobody else.
+//! Bad input ends in a condition or a rejection that names the field, and disturbs no other object.
 
 use capstan_api::{cluster::v1beta2::Cluster, conditions};
 use capstan_runtime::install::install_crds;

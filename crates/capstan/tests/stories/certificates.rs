@@ -87,7 +87,7 @@ impl Replica {
         }
     }
 
-    /// Asks this replica directly, as somebody who trusts these certificates.
+    /// Asks this replica directly, as a client that trusts these certificates.
     async fn ask(&self, namespace: &str, bundle: &[u8]) -> Result<Value, kube::Error> {
         let mut config = Config::new(format!("https://127.0.0.1:{}", self.port).parse().unwrap());
         let roots = CertificateDer::pem_slice_iter(bundle).map(|it| it.unwrap().to_vec()).collect();
@@ -177,7 +177,7 @@ async fn until_created(story: &Story, name: &str) {
     }
 }
 
-/// Touches an object, which everybody who watches it hears of, and sees that nobody else writes it.
+/// Touches an object, which all its watchers see, and checks that no other client writes it.
 async fn stays_as_it_is<K>(api: &Api<K>, name: &str)
 where
     K: Resource + Clone + DeserializeOwned + Serialize + Debug + Send + 'static,
@@ -216,7 +216,7 @@ async fn replicas_share_an_authority_and_mend_what_others_break() {
     until_trusted(&story, &bundle).await;
     until_created(&story, "two").await;
 
-    // Somebody overwrites the bundles, or takes them away.
+    // Another client overwrites or removes the bundles.
     let other = ByteString(stranger.certificate.clone().into_bytes());
     let params = PatchParams::default();
     let crds: Api<CustomResourceDefinition> = Api::all(story.client.clone());

@@ -47,7 +47,7 @@ async fn a_cluster_is_connected_as_soon_as_its_kubeconfig_is_there() {
     let cluster = until_connected(&story, "c").await;
     assert_eq!(probe_condition(&cluster).unwrap().2, "");
 
-    // Garbage in its place is told at once, whatever the grace period: waiting would not help.
+    // Garbage in its place is reported at once, whatever the grace period: waiting would not help.
     change_secret(&story, "c-kubeconfig", &[("value", b"{}")]).await;
     until_failed(&story, "c", "Z: Secret c-kubeconfig: key value cannot be used: current-context is not set")
         .await;

@@ -27,7 +27,7 @@ const ROUNDS: usize = 60;
 /// How late core may be on a busy machine while the others go on writing.
 const KEEPS_UP: Duration = Duration::from_secs(5);
 
-/// Somebody who writes a label, an annotation and a field of the spec, and catches up when the server was slow. Gives
+/// A client that writes a label, an annotation and a field of the spec, and catches up when the server was slow. Gives
 /// back the last round.
 async fn write_fields(clusters: Api<DynamicObject>, writer: usize, enough: CancellationToken) -> usize {
     let mut pace = tokio::time::interval(PACE);

@@ -37,7 +37,7 @@ mod described;
 /// What a command may take that runs on.
 const LIMIT: Duration = Duration::from_secs(30);
 const AT_ONCE: usize = 4;
-/// Requests for a whole cluster, however many Machines it has: discovery, the Cluster and its lists, the definitions of
+/// Requests for a whole cluster, however many Machines it has: discovery, the Cluster and its lists, the CRDs of
 /// what it refers to, and a list or an object of each of them.
 const REQUESTS: usize = 16;
 
@@ -211,14 +211,14 @@ async fn refuse(plane: &Arc<Plane>, client: &Client) {
     User::new()
         .run(&["describe", "cluster", "prod"])
         .fails(&["no management cluster is named", "--kubeconfig"]);
-    // Who may not see Clusters is told so, and not that there is none.
+    // A user who may not read Clusters gets that error, not that there is none.
     let guest = guest(&story, &["Cluster"]).await;
     guest.run(&["describe", "cluster", "prod", "-n", namespace]).fails(&[
         "cannot read Cluster",
         "is forbidden",
         "hint:",
     ]);
-    // Usage is told for what is no command line, with the exit code of clusterctl.
+    // Usage is printed for an invalid command line, with the exit code of clusterctl.
     assert_eq!(user.run(&["describe", "cluster"]).code, Some(1));
     assert_eq!(user.run(&["describe", "cluster", "a", "b"]).code, Some(1));
 }
@@ -276,7 +276,7 @@ impl Following {
         }
     }
 
-    /// Waits for its end, which must be a good one; gives what it told beside.
+    /// Waits for its end, which must be a good one; returns its other output.
     fn ended(mut self) -> String {
         let deadline = Instant::now() + LIMIT;
         while self.child.try_wait().unwrap().is_none() {
@@ -301,7 +301,7 @@ impl Drop for Following {
     }
 }
 
-/// What changes is told, whatever object it is, until the Cluster is gone or somebody has seen enough.
+/// Changes of any object are shown until the Cluster is deleted or the user ends the command.
 async fn follow_changes(plane: &Arc<Plane>, client: &Client) {
     let story = Story::begin_as(Arc::clone(plane), client.clone(), "watch").await;
     let state = named("control-plane-mixed");
@@ -328,7 +328,7 @@ async fn follow_changes(plane: &Arc<Plane>, client: &Client) {
     assert_eq!(other.ended(), "");
     let clusters = api(client, &story.namespace, find("Cluster"));
     clusters.delete(CLUSTER, &DeleteParams::default()).await.unwrap();
-    assert!(one.ended().contains(&format!("Cluster {}/prod is gone", story.namespace)));
+    assert!(one.ended().contains(&format!("Cluster {}/prod was deleted", story.namespace)));
 }
 
 /// On a terminal the tree stays in its place, however little room there is.

@@ -58,7 +58,7 @@ impl Explained {
     }
 }
 
-/// The definition of a kind as an installation of a provider leaves it.
+/// A kind's CRD as an installation of a provider leaves it.
 fn of_provider(kind: &str, provider: &str) -> CustomResourceDefinition {
     let mut crd = generic::crd(kind, &CONTRACT);
     let labels = crd.metadata.labels.get_or_insert_default();

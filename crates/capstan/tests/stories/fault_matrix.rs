@@ -251,7 +251,7 @@ async fn pause(stage: &Stage) {
     .await;
 }
 
-/// Core makes the kubeconfig, and makes it anew once the authority is the one that the server knows.
+/// Core makes the kubeconfig, and renews it once the authority is the one that the server knows.
 async fn kubeconfig(stage: &Stage) {
     let url = stage.story.plane.config().await.cluster_url;
     let endpoint = json!({"host": url.host().unwrap(), "port": url.port_u16().unwrap()});

@@ -44,7 +44,7 @@ impl Caller {
         self.user.run(words)
     }
 
-    /// The same as somebody who may do nothing at all.
+    /// The same as a user without permissions.
     pub(crate) fn run_as_nobody(&self, words: &[&str]) -> Told {
         self.user.write("nobody", &kubeconfig(&self.story, Some("nobody")));
         self.run(&[words, &["--kubeconfig", "nobody"]].concat())

@@ -270,7 +270,7 @@ async fn access_granted_later() {
     let rules = json!([{"apiGroups": [generic::GROUP], "resources": ["guardedclusters"], "verbs": all}]);
     grant(&story, "provider", &user, rules).await;
     story.until_phase("c", "Provisioned", LIMIT).await;
-    // Nobody granted Secrets: that is said where it matters, and holds up nothing else.
+    // Without access to Secrets only the conditions that need them say so.
     wait::until_is(&story.clusters(), "c", "told of Secrets", LIMIT, |cluster| {
         let conditions = cluster.status.clone().unwrap_or_default().conditions;
         conditions::get(&conditions, "RemoteConnectionProbe")
@@ -334,7 +334,7 @@ async fn what_happened_is_told_by_events() {
     manager.stop().await;
 }
 
-/// Each condition is owned as a whole by whoever wrote it.
+/// Each condition is owned as a whole by its writer.
 #[tokio::test]
 async fn conditions_of_others_stay_theirs() {
     let story = Story::begin("theirs").await;

@@ -190,7 +190,7 @@ async fn images_are_those_that_are_not_installed() {
     assert_eq!(images(), everything, "core is what counts");
     desk.install("CoreProvider", "cluster-api", "v1.14.2").await;
     assert_eq!(images(), ["cert-manager", "infrastructure-acme"]);
-    // Nobody asks to look at the cluster here, though the environment names one.
+    // The command needs no cluster, though the environment names one.
     assert_eq!(desk.user.images(&words[..4]), everything);
     let object: Namespace = serde_json::from_value(json!({"metadata": {"name": "cert-manager"}})).unwrap();
     let namespaces: Api<Namespace> = Api::all(desk.story.client.clone());
@@ -277,7 +277,7 @@ async fn a_template_can_be_in_a_config_map() {
     let words = [&GENERATE[..], &["--from-config-map", "broken"]].concat();
     let place = format!("ConfigMap {}/broken, key template", desk.story.namespace);
     desk.refused(&words, &[], &[&place, "UNSET (line 2, column 4)"]);
-    // Somebody who may not read it.
+    // A user who may not read it.
     let mut kubeconfig = Kubeconfig::read_from(desk.user.home.join("kubeconfig")).unwrap();
     kubeconfig.auth_infos[0].auth_info.as_mut().unwrap().impersonate = Some("nobody".to_owned());
     desk.user.write("nobody", &serde_json::to_string(&kubeconfig).unwrap());

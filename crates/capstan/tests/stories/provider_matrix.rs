@@ -57,7 +57,7 @@ struct CloudClusterSpec {
 enum CloudFault {
     /// It is refused.
     Refused,
-    /// It is done, but nobody hears of it.
+    /// It is done, but the answer is lost.
     LostReply,
     /// It is done, and then the provider crashes.
     CrashAfter,
@@ -386,8 +386,8 @@ async fn what_is_deleted_at_once_leaves_nothing_behind() {
     play.expect_none().await;
 }
 
-/// The object goes by force while its network is being made: nobody but this process knows of the network. Unless the
-/// Cluster is paused, for then somebody may be moving it.
+/// The object goes by force while its network is being made: only this process knows of the network. Unless the
+/// Cluster is paused, for then it may be about to be moved.
 #[tokio::test]
 async fn what_was_made_for_an_object_that_is_gone_is_taken_down_unless_it_is_paused() {
     let plane = plane().await;

@@ -30,7 +30,7 @@ fn manager(story: &Story, flags: &[&str]) -> Child {
         .unwrap()
 }
 
-/// A plain GET: the status line and the body in one text. Nothing while nobody listens.
+/// A plain GET: the status line and the body in one text. `None` while nothing listens.
 async fn get(address: &str, path: &str) -> Option<String> {
     let mut stream = TcpStream::connect(address).await.ok()?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: manager\r\nConnection: close\r\n\r\n");

@@ -100,7 +100,7 @@ pub(crate) struct User {
     variables: BTreeMap<String, String>,
 }
 
-/// What a run of the binary told.
+/// The output of a run of the binary.
 #[derive(Debug)]
 pub(crate) struct Told {
     pub(crate) code: Option<i32>,

@@ -122,7 +122,7 @@ impl Descendant {
         self.metadata.name.as_deref().unwrap_or_default()
     }
 
-    /// Whether the Cluster itself owns it, so that nobody else will delete or count it.
+    /// Whether the Cluster itself owns it, so that no other controller deletes or counts it.
     pub fn is_child_of(&self, cluster: &ClusterRecord) -> bool {
         owned_by_cluster(&self.metadata).is_some_and(|owner| owner.name == cluster.name())
     }
@@ -190,7 +190,7 @@ impl Descendant {
         self.facts != other.facts || essence(self) != essence(other)
     }
 
-    /// Whether somebody asked for its deletion.
+    /// Whether its deletion was requested.
     pub fn is_deleting(&self) -> bool {
         self.metadata.deletion_timestamp.is_some()
     }

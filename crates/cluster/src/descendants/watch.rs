@@ -45,7 +45,7 @@ impl DescendantWatch {
                     descendants.trouble.get_or_insert(reason);
                 }
                 Knowledge::All(objects, version) => {
-                    // The index only says where to look: a watch that was begun anew may know of objects' end.
+                    // The index only says where to look: a restarted watch may know of deletions.
                     let names = self.families.of(cluster, kind).into_iter();
                     let found = names.filter_map(|name| objects.get(&cluster.beside(&name)));
                     descendants.members.extend(found.map(|object| Member { kind, version, object }));

@@ -63,7 +63,7 @@ impl Authority {
         Ok(Self { certificate, not_after, key })
     }
 
-    /// Tells it from others.
+    /// Identifies it.
     pub(crate) fn mark(&self) -> AuthorityMark {
         AuthorityMark::of(&self.certificate)
     }

@@ -1,4 +1,4 @@
-//! The kubeconfig that is made for a workload cluster's administrator, and when it is to be made anew.
+//! The kubeconfig that is created for a workload cluster's administrator, and when it is renewed.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use x509_parser::parse_x509_certificate;
 use super::authority::Authority;
 use crate::{connection::secrets::AuthorityMark, snapshot::ClusterRecord};
 
-/// How long a client certificate is good for.
+/// How long a client certificate is valid.
 const LIFE: SignedDuration = SignedDuration::from_hours(365 * 24);
 /// Clocks differ: a certificate is valid from a little before it is made.
 const CLOCK_DIFFERENCE: SignedDuration = SignedDuration::from_mins(5);
@@ -127,7 +127,7 @@ pub(crate) struct Made {
 }
 
 impl Made {
-    /// Recognizes one. Whatever differs in shape was made by somebody else, who takes care of it.
+    /// Recognizes a kubeconfig that was created here. One of another shape is not ours to change.
     pub(crate) fn recognize(cluster: &str, text: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(text).ok()?;
         let kubeconfig = Kubeconfig::from_yaml(text).ok()?;
@@ -178,7 +178,7 @@ impl Made {
         self.not_after.saturating_sub(life / 2).unwrap_or(self.not_before)
     }
 
-    /// Whether it is to be made anew.
+    /// Whether renewal is due.
     pub(crate) fn renewal(&self, server: &str, authority: Option<AuthorityMark>, now: Timestamp) -> Renewal {
         if self.server != server {
             return Renewal::Due(Why::Endpoint);
@@ -197,7 +197,7 @@ fn decode(base64: &str) -> Option<Vec<u8>> {
     serde_json::from_value::<ByteString>(json!(base64)).ok().map(|bytes| bytes.0)
 }
 
-/// When a kubeconfig is to be made anew.
+/// When a kubeconfig is renewed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Renewal {
     /// Now.
@@ -206,7 +206,7 @@ pub(crate) enum Renewal {
     In(Duration),
 }
 
-/// Why a kubeconfig is made anew.
+/// Why a kubeconfig is renewed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Why {
     /// The Cluster's endpoint is another one.

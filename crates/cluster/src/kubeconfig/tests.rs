@@ -1,4 +1,4 @@
-//! Authorities of every form in, kubeconfigs out; and when they are made anew.
+//! Kubeconfigs from authorities of every form, and their renewal.
 #![expect(clippy::needless_pass_by_value, reason = "tables read best with values in place")]
 
 use std::{collections::BTreeMap, sync::Arc};

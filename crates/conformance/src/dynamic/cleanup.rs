@@ -34,9 +34,9 @@ pub(crate) struct Props {
     pub(crate) clusters: Api<DynamicObject>,
     /// Names of InfraClusters and Clusters.
     names: Mutex<BTreeSet<String>>,
-    /// The uids of those that were created. In somebody else's namespace there may be others of the same names.
+    /// The uids of those that were created. In a shared namespace there may be others of the same names.
     made: Mutex<BTreeSet<String>>,
-    /// The mark of those whose creation nobody heard of any more.
+    /// The mark of objects whose creation was not confirmed.
     pub(crate) mark: String,
     /// What else was in the manifest, in the order of creation.
     others: Mutex<Vec<(Api<DynamicObject>, String)>>,
@@ -82,7 +82,7 @@ impl Props {
         self.others.lock().unwrap_or_else(PoisonError::into_inner).push((api, name));
     }
 
-    /// Removes a scenario's objects; tells what could not be removed in order.
+    /// Removes a scenario's objects; reports those that could not be removed in order.
     pub(crate) async fn clear(&self, name: &str, patience: Duration) -> Vec<String> {
         let mut notes = Vec::new();
         if let Err(error) = self.let_go(name).await {
@@ -148,7 +148,7 @@ impl Props {
     }
 }
 
-/// Deletes an object and waits for its end; if that does not come, takes its finalizers away and tells which.
+/// Deletes an object and waits for its end; on a timeout, removes its finalizers and reports them.
 async fn remove(
     api: &Api<DynamicObject>,
     object: &DynamicObject,

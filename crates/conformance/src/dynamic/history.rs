@@ -47,7 +47,7 @@ pub(crate) struct History {
     pub(crate) real_core: bool,
 }
 
-/// A write of somebody else.
+/// A write by another writer.
 #[derive(Clone, Debug)]
 pub(crate) struct Change<'a> {
     /// When it was seen.
@@ -82,12 +82,12 @@ impl Change<'_> {
 }
 
 impl History {
-    /// The last state, as long as the object is there.
+    /// The last state, if the object exists.
     pub(crate) fn current(&self) -> Option<&Value> {
         self.states.last().filter(|state| !state.gone).map(|state| &state.object)
     }
 
-    /// Whether the object was there and is gone.
+    /// Whether the object existed and was deleted.
     pub(crate) fn is_gone(&self) -> bool {
         self.states.last().is_some_and(|state| state.gone)
     }
@@ -200,7 +200,7 @@ fn compare(path: &str, before: Option<&Value>, after: Option<&Value>, paths: &mu
             let changed = names.into_iter().filter(|name| before.get(name) != after.get(name));
             paths.extend(changed.map(|name| format!("{path}[{name}]")));
         }
-        // A parent that comes or goes is told by its children, so that what changed has the same name either way.
+        // A parent that is added or removed is reported by its children, so that the paths are the same either way.
         (Some(Value::Object(before)), None) if path_is_container(path) => {
             before.iter().for_each(|(key, value)| compare(&join(key), Some(value), None, paths));
         }
@@ -226,7 +226,7 @@ fn by_type(conditions: Option<&Value>) -> BTreeMap<&str, &Value> {
     list.map(|entry| (entry.get("type").and_then(Value::as_str).unwrap_or("without type"), entry)).collect()
 }
 
-/// Who wrote last, as far as managed fields tell.
+/// The last writer by managed fields.
 fn writer(before: &Value, after: &Value) -> Option<String> {
     let entries = |object: &Value| {
         object.pointer("/metadata/managedFields").and_then(Value::as_array).cloned().unwrap_or_default()

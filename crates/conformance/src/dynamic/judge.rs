@@ -33,7 +33,7 @@ pub(crate) fn not_applicable(why: impl Into<String>) -> Outcome {
     Outcome::NotApplicable { why: why.into() }
 }
 
-/// Nobody but the fake core wrote after a state, for a time.
+/// Only the fake core wrote after a state, for a time.
 pub(crate) fn untouched(
     history: &History,
     from: usize,
@@ -84,7 +84,7 @@ pub(crate) fn provisioned(history: &History, contract: ContractVersion, waited: 
         return Outcome::Passed;
     }
     let path = InfraCluster::provisioned_path(contract);
-    let repair = format!("set {path} to true (a boolean) once the infrastructure is there");
+    let repair = format!("set {path} to true (a boolean) once the infrastructure exists");
     let error = history
         .states
         .iter()
@@ -321,7 +321,7 @@ pub(crate) fn nothing_lost(
     contract: ContractVersion,
     after: &str,
 ) -> Outcome {
-    let repair = "work out what is there from the infrastructure and from the object, not from memory";
+    let repair = "derive the state from the infrastructure and from the object, not from memory";
     let states = history.states.get(from..).unwrap_or_default();
     for state in states.iter().filter(|state| !is_deleting(&state.object)) {
         let lost = if !is_provisioned(&state.object, contract) {

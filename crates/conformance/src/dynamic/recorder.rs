@@ -159,7 +159,7 @@ impl Shared {
         let Ok(object_value) = serde_json::to_value(object) else { return };
         let at = self.began.elapsed();
         self.with(&object.name_any(), |history| {
-            // A watch that begins anew shows again what is known.
+            // A restarted watch lists known objects again.
             let known = history.states.last().is_some_and(|last| last.object == object_value && !gone);
             if !known {
                 history.states.push(State { at, object: object_value, gone });

@@ -31,7 +31,7 @@ rules! {
     FAILURES = G20;
     /// The endpoint is whole when it counts.
     ENDPOINT = IC2;
-    /// Somebody else's endpoint is waited for.
+    /// An endpoint from elsewhere is awaited.
     WAITS = IC3;
     /// Completion is reported.
     PROVISIONED = IC4;

@@ -72,7 +72,7 @@ pub(crate) async fn run(
             Ok(Report { about, notes, findings })
         }
         Err(error) => {
-            // The first error is the one to tell.
+            // The first error is reported.
             broom.sweep_quickly().await;
             Err(error)
         }
@@ -98,7 +98,7 @@ async fn prepare_namespace(client: &Client, name: Option<&str>) -> Result<(Strin
     Ok((created.name_any(), true))
 }
 
-/// Creates what the manifest has beside the InfraCluster; what is there already is left as it is.
+/// Creates what the manifest has beside the InfraCluster; existing objects are not changed.
 async fn create_others(stage: &Stage, props: &Props) -> Result<(), Error> {
     for document in &stage.kinds.others {
         let field = |pointer: &str| document.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
@@ -120,7 +120,7 @@ async fn create_others(stage: &Stage, props: &Props) -> Result<(), Error> {
         match api.create(&params(), &object).await {
             Ok(_) => props.add_other(api, name.to_owned()),
             Err(kube::Error::Api(status)) if status.code == 409 => {
-                stage.note(format!("{kind} {name} was there already and was left as it is"));
+                stage.note(format!("{kind} {name} existed already and was not changed"));
             }
             Err(error) => return Err(failing(doing())(error)),
         }

@@ -32,7 +32,7 @@ use crate::{
 /// Rules and what became of them.
 pub(crate) type Outcomes = Vec<(&'static Rule, Outcome)>;
 
-/// An endpoint for providers that wait for one. Nobody has this address.
+/// An endpoint for providers that wait for one. This address is in no use.
 const ENDPOINT: (&str, i32) = ("192.0.2.1", 6443);
 
 /// How far the provider went with the first InfraCluster.
@@ -63,7 +63,7 @@ pub(crate) struct Profile {
 }
 
 impl Profile {
-    /// In words.
+    /// A description for reports.
     pub(crate) fn describe(&self) -> &'static str {
         match self.reaction {
             Reaction::Provisioned => "has provisioned it",
@@ -195,7 +195,7 @@ impl Scenario {
         None
     }
 
-    /// Plays it.
+    /// Runs the scenario.
     pub(crate) async fn play(self, stage: &Stage, profile: &Profile) -> Result<Outcomes, Error> {
         let name = self.name();
         let rule = |outcome| vec![(self.rules()[0], outcome)];
@@ -300,7 +300,7 @@ async fn no_owner(stage: &Stage, profile: &Profile, name: &str) -> Result<Outcom
     let watched = quiet(stage).await;
     let outcome = stage.recorder.read(name, |history| {
         let repair = "return before anything is written or made when no owner reference of kind Cluster \
-                      (group cluster.x-k8s.io) is there";
+                      (group cluster.x-k8s.io) exists";
         judge::untouched(history, 0, watched, "it had no owner", repair)
     });
     stage.delete_infra(name).await?;
@@ -345,7 +345,7 @@ async fn external(
     stage.witnesses.pass(stage, profile).await?;
     let watched = quiet(stage).await;
     Ok(stage.recorder.read(name, |history| {
-        let when = format!("it was managed by somebody else ({by} cluster.x-k8s.io/managed-by)");
+        let when = format!("it was managed externally ({by} cluster.x-k8s.io/managed-by)");
         let repair = "skip objects with the annotation or the label cluster.x-k8s.io/managed-by \
                       before anything else, finalizer and conditions included";
         judge::untouched(history, 0, watched, &when, repair)
@@ -368,7 +368,7 @@ async fn owner_removed(stage: &Stage, profile: &Profile, name: &str) -> Result<O
     }
     stage.release(name).await?;
     stage.delete_infra(name).await?;
-    Ok(deletion(until_gone(stage, name).await, "deleted after its owner reference was taken away"))
+    Ok(deletion(until_gone(stage, name).await, "deleted after its owner reference was removed"))
 }
 
 async fn cluster_gone(stage: &Stage, profile: &Profile, name: &str) -> Result<Outcome, Error> {

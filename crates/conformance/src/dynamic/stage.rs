@@ -24,7 +24,7 @@ use super::{
 
 /// The name under which the fake core writes.
 pub(crate) const FIELD_MANAGER: &str = "capstan-conformance";
-/// Wakes providers that are not told of a change of the Cluster.
+/// Wakes providers that do not watch Clusters.
 const NUDGE: &str = "conformance.capstan.dev/nudge";
 
 /// Everything that scenarios share.
@@ -136,7 +136,7 @@ impl Stage {
         Ok(version(&object))
     }
 
-    /// Gives an InfraCluster to its Cluster; gives back the resourceVersion from which it is adopted.
+    /// Gives an InfraCluster to its Cluster; returns the resourceVersion from which it is adopted.
     pub(crate) async fn adopt(
         &self,
         name: &str,
@@ -220,7 +220,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Pauses, or lets go on.
+    /// Pauses or resumes.
     pub(crate) async fn pause(&self, name: &str, how: Pause, paused: bool) -> Result<(), Error> {
         match how {
             Pause::Cluster => self.patch_cluster(name, json!({ "paused": paused })).await,
@@ -232,7 +232,7 @@ impl Stage {
         }
     }
 
-    /// Asks for an InfraCluster's deletion; what is gone already is fine.
+    /// Deletes an InfraCluster, if it exists.
     pub(crate) async fn delete_infra(&self, name: &str) -> Result<(), Error> {
         match self.infra.delete(name, &DeleteParams::default()).await {
             Ok(answer) => {
@@ -246,7 +246,7 @@ impl Stage {
         }
     }
 
-    /// Asks for a Cluster's deletion; what is gone already is fine.
+    /// Deletes a Cluster, if it exists.
     pub(crate) async fn delete_cluster(&self, name: &str) -> Result<(), Error> {
         match self.clusters.delete(name, &DeleteParams::default()).await {
             Ok(_) => Ok(()),
@@ -255,7 +255,7 @@ impl Stage {
         }
     }
 
-    /// Tells of a core manager that acts on our Clusters although it should not be there.
+    /// Reports a core manager that acts on our Clusters although none should run.
     pub(crate) async fn look_for_a_core(&self, name: &str) -> Result<(), Error> {
         if self.options.core != Core::Fake {
             return Ok(());
@@ -294,7 +294,7 @@ pub(crate) enum Pause {
 }
 
 impl Pause {
-    /// In words.
+    /// A description for reports.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Cluster => "Cluster spec.paused",

@@ -132,7 +132,7 @@ fn label_fits(labelled: &[&Object<'_>], provider: &Provider) -> Option<Judged> {
     Some(broken(&R19, spot, format!("{}: {seen}", label::PROVIDER), repair))
 }
 
-/// Names of variables that do not tell whose they are.
+/// Variables whose names do not begin with the provider's.
 fn prefixes(text: &Text<'_>, provider: &Provider) -> Vec<Judged> {
     let Some(name) = provider.name() else { return Vec::new() };
     let own = name.to_uppercase().replace(['-', '.'], "_");
@@ -153,7 +153,7 @@ fn prefixes(text: &Text<'_>, provider: &Provider) -> Vec<Judged> {
             broken(
                 &V6,
                 Spot::Offset(at.at.start),
-                format!("the variable {variable} does not tell that it is {name}'s"),
+                format!("the name of the variable {variable} does not begin with {own}_"),
                 format!("call it {own}_{}", variable.to_uppercase()),
             )
         })

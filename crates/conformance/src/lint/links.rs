@@ -59,7 +59,7 @@ fn dangling(
         walk(object.value, "", &mut links);
         for link in links {
             let id = (link.kind.clone(), link.name.clone());
-            // Each object that is missing is told once.
+            // Each missing object is reported once.
             if there.contains(&id) || is_made_elsewhere(&link) || !told.insert(id) {
                 continue;
             }
@@ -125,7 +125,7 @@ fn link(pointer: &str, kind: &str, field: &str, value: &Value) -> Option<Link> {
     Some(Link { pointer: format!("{pointer}/{field}"), kind: kind.to_owned(), name: name.to_owned() })
 }
 
-/// Collects links from fields whose names tell what they lead to.
+/// Collects links from fields whose names say what they refer to.
 fn walk(value: &Value, pointer: &str, links: &mut Vec<Link>) {
     match value {
         Value::Array(list) => {

@@ -105,7 +105,7 @@ fn is_version(name: &str) -> bool {
     semver::Version::parse(name.strip_prefix('v').unwrap_or(name)).is_ok()
 }
 
-/// Whether somebody meant a name to be a version.
+/// Whether a name looks like a version.
 fn is_like_version(name: &str) -> bool {
     name == "latest" || name.strip_prefix('v').unwrap_or(name).starts_with(|it: char| it.is_ascii_digit())
 }

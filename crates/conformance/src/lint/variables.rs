@@ -16,7 +16,7 @@ pub(super) mod common {
         [CLUSTER_NAME, NAMESPACE, KUBERNETES_VERSION, CONTROL_PLANE_MACHINE_COUNT, WORKER_MACHINE_COUNT];
 }
 
-// Letters that nobody writes and that YAML takes anywhere.
+// Letters that no file contains and that YAML accepts anywhere.
 const BEGIN: char = '\u{e000}';
 const END: char = '\u{e001}';
 

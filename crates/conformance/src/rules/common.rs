@@ -44,7 +44,7 @@ pub static G3: Rule = rule(
     All,
     "a label on the CRD says which API versions speak which contract",
     "the CRD has a label cluster.x-k8s.io/v1beta2 or cluster.x-k8s.io/v1beta1 that is not empty",
-    "cannot tell which version to read: every Cluster that refers to the kind shows an error for ever",
+    "cannot determine which version to read: every Cluster that refers to the kind shows an error for ever",
     paragraph!("infra-cluster", "all-resources-version"),
 );
 /// There is a version to pick.
@@ -83,7 +83,7 @@ pub static G6: Rule = rule(
     Must,
     All,
     "the kind has the status subresource",
-    "subresources.status is there in the version that core picks",
+    "subresources.status exists in the version that core picks",
     "and the provider overwrite each other: a write to the status changes the spec, and the other way round",
     paragraph!("infra-cluster", "infracluster-infraclusterlist-resource-definition"),
 );
@@ -93,7 +93,7 @@ pub static G7: Rule = rule(
     Must,
     All,
     "lists are of the kind <Kind>List, and objects have the standard metadata",
-    "spec.names.listKind is <Kind>List, and metadata is an object where the schema speaks of it",
+    "spec.names.listKind is <Kind>List, and metadata is an object where the schema has it",
     "cannot list or watch the kind",
     paragraph!("infra-cluster", "infracluster-infraclusterlist-resource-definition"),
 );
@@ -124,7 +124,7 @@ pub static G10: Rule = rule(
     Must,
     All,
     "a provider that sets owner references with blockOwnerDeletion may update the owner's finalizers",
-    "owner references that the provider writes are held against its rights",
+    "owner references that the provider writes are compared with its permissions",
     "is not concerned, but the API server refuses the provider's writes where it enforces such rights",
     paragraph!("infra-machine", "all-resources-api-group"),
 );
@@ -135,7 +135,7 @@ pub static G11: Rule = rule(
     All,
     "the provider does nothing for an object before its owner is known",
     "an object without owner reference is created and watched for a while",
-    "has not adopted the object yet: what is made now may belong to nobody",
+    "has not adopted the object yet: infrastructure that is created now may have no owner",
     paragraph!("infra-cluster", "typical-infracluster-reconciliation-workflow"),
 );
 /// Any owner reference.
@@ -155,7 +155,7 @@ pub static G13: Rule = rule(
     All,
     "the provider stops while the Cluster or the object is paused, and says so in the condition Paused",
     "Cluster and object are paused in turn, and the object is changed and deleted meanwhile",
-    "pauses, and a provider that goes on disturbs a move or a repair",
+    "pauses, and a provider that continues disturbs a move or a repair",
     paragraph!("infra-cluster", "infracluster-pausing"),
 );
 /// Finalizer.
@@ -163,9 +163,9 @@ pub static G14: Rule = rule(
     "G14",
     Should,
     All,
-    "the provider holds the object by a finalizer of its own until all that it made is gone",
+    "the provider holds the object by a finalizer of its own until all that it created is deleted",
     "the object is deleted at every stage",
-    "sees the object gone and goes on, while infrastructure is left behind",
+    "sees that the object is deleted and continues, while infrastructure is left behind",
     paragraph!("infra-cluster", "typical-infracluster-reconciliation-workflow"),
 );
 /// Form of conditions.

@@ -50,7 +50,7 @@ pub static CP4: Rule = rule(
     May,
     All,
     "a ControlPlane with spec.replicas counts its replicas in the status and has the scale subresource",
-    "where the schema has spec.replicas, status.selector, the contract's counters and the paths of scale are there",
+    "where the schema has spec.replicas, status.selector, the contract's counters and the paths of scale exist",
     "takes counters that are missing for unknown: the Cluster does not show how many replicas are up to date",
     paragraph!("control-plane", "controlplane-replicas"),
 );
@@ -60,7 +60,7 @@ pub static CP5: Rule = rule(
     May,
     All,
     "a ControlPlane with spec.version reports what runs in status.versions or status.version",
-    "where the schema has spec.version, it is a string, and one of the two is there",
+    "where the schema has spec.version, it is a string, and one of the two exists",
     "takes the control plane for one that is being provisioned, and makes no workers",
     paragraph!("control-plane", "controlplane-version"),
 );
@@ -81,7 +81,7 @@ pub static CP7: Rule = rule(
     All,
     "control plane Machines are labelled with the control plane's name and spread over failure domains",
     "Machines of a running provider are looked at",
-    "cannot tell whose Machines they are",
+    "cannot find the owner of these Machines",
     paragraph!("control-plane", "machine-placement"),
 );
 /// Available condition.

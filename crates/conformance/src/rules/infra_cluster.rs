@@ -91,7 +91,7 @@ pub static IC8: Rule = rule(
     All,
     "the provider leaves an InfraCluster with the annotation cluster.x-k8s.io/managed-by alone",
     "an object with the annotation is created and watched",
-    "waits for somebody else to report completion, while the provider makes infrastructure that nobody asked for",
+    "waits for an external controller to report completion, while the provider creates unwanted infrastructure",
     paragraph!("infra-cluster", "externally-managed-infrastructure"),
 );
 /// Adoption.
@@ -109,8 +109,8 @@ pub static IC10: Rule = rule(
     "IC10",
     Must,
     All,
-    "deletion comes to an end",
-    "the object is deleted as core does it, and must be gone",
+    "deletion completes",
+    "the object is deleted as core does it, and must vanish",
     "waits with the Cluster's deletion for ever",
     paragraph!("infra-cluster", "typical-infracluster-reconciliation-workflow"),
 );
@@ -140,7 +140,7 @@ pub static IC13: Rule = rule(
     Must,
     All,
     "a restart of the provider changes nothing about what is provisioned",
-    "the provider is restarted; then an InfraCluster from before is looked at and deleted",
+    "the provider is restarted; then an earlier InfraCluster is checked and deleted",
     "has Clusters that an upgrade of the provider breaks",
     paragraph!("infra-cluster", "infracluster-initialization-completed"),
 );
@@ -160,7 +160,7 @@ pub static IC15: Rule = rule(
     Should,
     All,
     "the condition Paused is True while reconciliation is paused, and no longer True afterwards",
-    "the condition is looked for on paused InfraClusters and after they were let go on",
+    "the condition is checked on InfraClusters while they are paused and after they are resumed",
     "cannot show whether an object is paused or stuck",
     paragraph!("infra-cluster", "infracluster-pausing"),
 );

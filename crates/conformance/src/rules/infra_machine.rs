@@ -38,7 +38,7 @@ pub static IM3: Rule = rule(
     "IM3",
     Must,
     All,
-    "nothing is made before the Cluster's infrastructure is provisioned and bootstrap data is there",
+    "nothing is created before the Cluster's infrastructure is provisioned and bootstrap data exists",
     "the gates are opened one after the other",
     "has nothing yet that the machine could start with",
     paragraph!("infra-machine", "normal-resource"),

@@ -89,7 +89,7 @@ pub static V4: Rule = release(
     Should,
     "a variable that must be set is used outside of comments",
     "a variable without default shows in an object",
-    "asks its user for the variable, although nothing comes of it",
+    "asks its user for the variable, although it has no effect",
     paragraph!("clusterctl", "variables"),
 );
 /// One default.
@@ -108,7 +108,7 @@ pub static V6: Rule = release(
     "names of variables begin with the provider's name",
     "they have the name of the label cluster.x-k8s.io/provider in them, or begin with CAP..._, EXP_ or CLUSTER_TOPOLOGY, as \
      all providers' do",
-    "cannot tell the variables of several providers apart, so that one value goes to all of them",
+    "cannot distinguish the variables of several providers, so that all of them get the same value",
     paragraph!("clusterctl", "variables"),
 );
 /// Name of the file.
@@ -277,7 +277,7 @@ pub static T2: Rule = release(
 pub static T3: Rule = release(
     "T3",
     Must,
-    "a template takes for granted that the target namespace is there",
+    "a template assumes that the target namespace exists",
     "there is no object of kind Namespace",
     "renames the Namespace to the target namespace, and who applies the template must be allowed to write it",
     paragraph!("clusterctl", "target-namespace-1"),
@@ -360,7 +360,7 @@ pub static T12: Rule = release(
     Notice,
     "a template has all objects that it refers to",
     "what references name by kind and name, and Secrets and ConfigMaps that are named, are in the template",
-    "makes, moves and deletes only what is there: the rest is the author's to bring and to document",
+    "creates, moves and deletes only what the template holds: the author provides and documents the rest",
     paragraph!("clusterctl", "links-to-external-objects"),
 );
 /// The file of a ClusterClass.

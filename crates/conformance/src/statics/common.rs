@@ -222,7 +222,7 @@ fn template_spec(kind: &Kind<'_>) -> Outcome {
 
 fn template_metadata(kind: &Kind<'_>) -> Outcome {
     kind.with_view(|view| match view.find("spec.template") {
-        // What is not there at all is told by another rule.
+        // Another rule reports what is missing altogether.
         Field::Absent => not_applicable("there is no spec.template: see G19"),
         _ => view.require("spec.template.metadata", Type::Object, ""),
     })

@@ -20,7 +20,7 @@ pub(super) struct Kind<'a> {
 /// The version of a kind that core picks.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Picked<'a> {
-    /// One that is there.
+    /// A served version.
     View(View<'a>),
     /// None: the labels name no version that is served.
     Unserved,
@@ -82,7 +82,7 @@ impl<'a> View<'a> {
         ))
     }
 
-    /// A field must be there and of a type. `purpose` says what the provider does with it.
+    /// A field must exist and have a type. `purpose` says what the provider does with it.
     pub(super) fn require(&self, path: &str, expected: Type, purpose: &str) -> Outcome {
         match self.find(path) {
             Field::Absent => failed(
@@ -93,7 +93,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// A field may be absent, but if it is there, it must be of a type.
+    /// A field may be absent, but if it exists, it must have a type.
     pub(super) fn expect(&self, path: &str, expected: Type, purpose: &str) -> Outcome {
         match self.find(path) {
             Field::Absent => Outcome::Passed,

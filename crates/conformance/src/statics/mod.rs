@@ -59,10 +59,10 @@ pub enum NothingToCheck {
     NoContractKinds {
         /// What was looked at.
         about: String,
-        /// The kinds that are there.
+        /// The kinds found.
         kinds: String,
     },
-    /// Two definitions of one kind.
+    /// Two different CRDs of one kind.
     #[error("{name} is defined in {first} and differently in {second}: check one release at a time")]
     Twice {
         /// The CRD.
@@ -76,7 +76,7 @@ pub enum NothingToCheck {
 
 /// Checks all that was given. `about` names it for people.
 pub fn check(about: &str, sources: &[Source], origin: Origin) -> Result<Report, NothingToCheck> {
-    let crds = definitions(sources)?;
+    let crds = crds(sources)?;
     let mut kinds: Vec<Kind<'_>> =
         crds.iter().filter_map(|crd| Some(Kind::new(crd, role::part(crd, &crds)?))).collect();
     if kinds.is_empty() {
@@ -114,7 +114,7 @@ pub fn check(about: &str, sources: &[Source], origin: Origin) -> Result<Report, 
 /// What is wrong with the metadata.yaml of components, if anything is. `folders` are those that it is in, nearest first.
 pub(crate) fn broken_metadata(metadata: &Value, folders: &[String], components: &[Source]) -> Option<Broken> {
     // What is wrong with the CRDs themselves has rules of its own.
-    let crds = definitions(components).unwrap_or_default();
+    let crds = crds(components).unwrap_or_default();
     let kinds: Vec<_> = crds.iter().filter_map(|crd| Some(Kind::new(crd, role::part(crd, &crds)?))).collect();
     release::broken_series(metadata, folders, &kinds)
 }
@@ -131,7 +131,7 @@ fn of_another_contract(rule: &Rule, kind: &Kind<'_>) -> Option<Outcome> {
         .then(|| not_applicable(format!("core speaks contract {}, which does not have it", view.contract)))
 }
 
-/// Why files do not show it.
+/// Why a rule needs a running provider.
 fn why_not(role: Role) -> &'static str {
     match role {
         Role::InfraCluster => {
@@ -143,7 +143,7 @@ fn why_not(role: Role) -> &'static str {
     }
 }
 
-fn definitions(sources: &[Source]) -> Result<Vec<Crd<'_>>, NothingToCheck> {
+fn crds(sources: &[Source]) -> Result<Vec<Crd<'_>>, NothingToCheck> {
     let mut taken: Vec<(&Source, Crd<'_>)> = Vec::new();
     for source in sources {
         let Some(crd) = Crd::read(source) else { continue };

@@ -37,7 +37,7 @@ pub(super) enum Family {
     Infrastructure,
     Bootstrap,
     ControlPlane,
-    /// A provider's own group, or nobody's in Cluster API.
+    /// A provider's own group, or one outside Cluster API.
     Foreign,
     /// Core's, or a tool's.
     Core,
@@ -60,7 +60,7 @@ pub(super) struct Part {
     pub(super) role: Role,
     /// Whether it is the template of such a kind.
     pub(super) template: bool,
-    /// What that was told from.
+    /// The evidence.
     pub(super) why: String,
 }
 
@@ -136,7 +136,7 @@ fn signs(crd: &Crd<'_>, role: Role) -> (Vec<&'static str>, bool) {
     (found, open)
 }
 
-/// What a kind is to core by itself: templates are told from what they are templates of.
+/// What a kind is to core by itself: templates are distinguished by what they are templates of.
 fn by_itself(crd: &Crd<'_>) -> Option<Part> {
     let kind = &crd.id.kind;
     let family = family(&crd.id.group);

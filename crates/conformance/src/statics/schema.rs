@@ -5,7 +5,7 @@ use serde_json::Value;
 /// What a schema says of a field.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Field<'a> {
-    /// The field is there, with this schema.
+    /// The field exists, with this schema.
     Found(&'a Value),
     /// The API server would drop the field.
     Absent,

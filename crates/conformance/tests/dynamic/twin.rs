@@ -141,7 +141,7 @@ impl Provider {
                 }
             };
             match result {
-                // Somebody else was faster: the event is on its way.
+                // Another client was faster: the event is on its way.
                 Ok(()) => {}
                 Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => {}
                 Err(error) => unreachable!("{name}: {error}"),

@@ -124,7 +124,7 @@ fn of_variables() -> Vec<Twin> {
         twin("V5", "${FOO_LOG_LEVEL} --w", "has one later on", "${FOO_LOG_LEVEL:=0}", |it| {
             replace(it, "${FOO_LOG_LEVEL:=0}", "${FOO_LOG_LEVEL} --w=${FOO_LOG_LEVEL:=0}");
         }),
-        twin("V6", "${LOG_LEVEL:=0}", "LOG_LEVEL does not tell that it is foo's", "FOO_LOG_LEVEL", |it| {
+        twin("V6", "${LOG_LEVEL:=0}", "LOG_LEVEL does not begin with FOO_", "FOO_LOG_LEVEL", |it| {
             replace(it, "${FOO_LOG_LEVEL:=0}", "${LOG_LEVEL:=0}");
         }),
     ]

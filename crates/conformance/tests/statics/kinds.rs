@@ -51,7 +51,7 @@ fn kinds_that_core_does_not_read_are_not_judged() {
         ("cluster.x-k8s.io", "MachinePool", false, json!({"providerIDList": string()}), none()),
         ("runtime.cluster.x-k8s.io", "ExtensionConfig", false, none(), none()),
         ("operator.cluster.x-k8s.io", "InfrastructureProvider", false, none(), ready()),
-        // Somebody else's.
+        // Of another group.
         ("redis.example.com", "RedisCluster", false, none(), ready()),
         ("example.com", "Cluster", true, none(), ready()),
     ] {

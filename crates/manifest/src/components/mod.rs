@@ -1,7 +1,7 @@
-//! What becomes of a provider's components file on its way to the management cluster.
+//! Rendering a provider's components for a management cluster.
 //!
-//! Images are replaced, objects moved to the target namespace, cluster-wide roles given its name as a prefix, the
-//! manager told which namespace to watch, and everything is labelled and put in order.
+//! Images are replaced, objects moved to the target namespace, cluster-wide roles prefixed with its name, the
+//! manager's `--namespace` set, and all objects labelled and sorted.
 
 mod rbac;
 mod watching;
@@ -36,9 +36,9 @@ pub struct Options<'a> {
 /// A provider's components, ready to be printed or installed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Components {
-    /// Where they go.
+    /// The target namespace.
     pub target_namespace: String,
-    /// The images of their workloads, in order; one that is used twice is there twice.
+    /// The images of their workloads, in order; one that is used twice is listed twice.
     pub images: Vec<String>,
     objects: Vec<Value>,
 }
@@ -64,15 +64,15 @@ impl Components {
 /// Why a components file cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ComponentsError {
-    /// Nobody says where the components go.
+    /// No target namespace is given.
     #[error("there is no Namespace among the components, so that a target namespace must be given")]
     NoTargetNamespace,
     /// The file says twice where they go.
     #[error("there must be one Namespace among the components, but there are two: {:?} and {:?}", first.name, second.name)]
     TwoNamespaces {
-        /// One of them.
+        /// The first Namespace.
         first: Box<ObjectId>,
-        /// The next.
+        /// The second Namespace.
         second: Box<ObjectId>,
     },
     /// The target is the namespace of shared objects.
@@ -87,7 +87,7 @@ pub enum ComponentsError {
         namespace: String,
     },
     /// A prefix makes two objects one.
-    #[error("{object} cannot be renamed to {name}, which is there already")]
+    #[error("{object} cannot be renamed to {name}, which exists already")]
     NameTaken {
         /// What is to be renamed.
         object: Box<ObjectId>,

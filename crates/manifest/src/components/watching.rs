@@ -9,24 +9,24 @@ use crate::objects::Object;
 const MANAGER: &str = "manager";
 const FLAG: &str = "--namespace";
 
-/// Tells every manager to look at one namespace only; it is an error if there is none.
+/// Restricts every manager to one namespace; it is an error if there is no manager.
 pub(super) fn restrict<'a>(
     objects: impl Iterator<Item = &'a mut Object>,
     namespace: &str,
 ) -> Result<(), ComponentsError> {
-    let mut is_told = false;
+    let mut is_set = false;
     for object in objects.filter(|object| object.kind() == "Deployment") {
         for container in workloads::containers(object, "containers").filter_map(Value::as_object_mut) {
             if container.get("name").and_then(Value::as_str) == Some(MANAGER) {
-                tell(container, namespace);
-                is_told = true;
+                set_flag(container, namespace);
+                is_set = true;
             }
         }
     }
-    if is_told { Ok(()) } else { Err(ComponentsError::NoManager { namespace: namespace.to_owned() }) }
+    if is_set { Ok(()) } else { Err(ComponentsError::NoManager { namespace: namespace.to_owned() }) }
 }
 
-fn tell(container: &mut Map<String, Value>, namespace: &str) {
+fn set_flag(container: &mut Map<String, Value>, namespace: &str) {
     let flag = Value::from(format!("{FLAG}={namespace}"));
     let mut is_replaced = false;
     for field in ["command", "args"] {

@@ -1,4 +1,4 @@
-//! What can be wrong with variables, told to the one who wrote or renders them.
+//! Errors in variables, for authors and users of templates.
 
 use std::fmt;
 
@@ -69,8 +69,8 @@ pub enum SyntaxProblem {
 }
 
 impl SyntaxError {
-    /// What to write instead. It speaks of the language of variables alone, so that whoever checks or renders a text
-    /// can show it.
+    /// What to write instead. It is about the syntax of variables alone, so that linters and renderers
+    /// can both show it.
     pub fn correction(&self) -> Option<String> {
         let inside = self.expression.trim_start_matches("${");
         Some(match &self.problem {
@@ -171,8 +171,8 @@ impl MissingVariables {
     }
 }
 
-/// As many places of a variable as a message tells.
-const PLACES_TOLD: usize = 3;
+/// How many places of a variable a message names.
+const PLACES_SHOWN: usize = 3;
 
 impl fmt::Display for MissingVariables {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -183,12 +183,12 @@ impl fmt::Display for MissingVariables {
 }
 
 fn tell_places(variable: &Variable) -> String {
-    let mut told: Vec<String> = variable.places.iter().take(PLACES_TOLD).map(Place::to_string).collect();
-    let more = variable.places.len() - told.len();
+    let mut places: Vec<String> = variable.places.iter().take(PLACES_SHOWN).map(Place::to_string).collect();
+    let more = variable.places.len() - places.len();
     if more > 0 {
-        told.push(format!("and {more} more"));
+        places.push(format!("and {more} more"));
     }
-    format!("{} ({})", variable.name, told.join("; "))
+    format!("{} ({})", variable.name, places.join("; "))
 }
 
 /// A function that cannot be applied to the value that was found.

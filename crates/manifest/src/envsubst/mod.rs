@@ -56,7 +56,7 @@ impl Template {
 
     /// Variables that are used only inside of another one, like `B` in `${A:=${B}}`.
     ///
-    /// Nobody asks for them: without a value they are empty.
+    /// Variables that are not required: without a value they are empty.
     pub fn nested_variables(&self) -> &BTreeMap<String, Variable> {
         &self.nested
     }

@@ -8,7 +8,7 @@ use crate::Place;
 /// A variable of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variable {
-    /// Its name.
+    /// The variable's name.
     pub name: String,
     /// What clusterctl takes for its default: the arguments of its first use, whatever the function, with
     /// variables in them as `${NAME}`. Never empty: an empty default is none.
@@ -49,7 +49,7 @@ fn collect_nested(pieces: &[Piece], nested: &mut Variables) {
     }
 }
 
-/// Of several uses of a name, the first tells the default.
+/// Of several uses of a name, the first sets the default.
 fn add(variables: &mut Variables, expression: &Expression) {
     let first = || Variable {
         name: expression.name.clone(),

@@ -120,7 +120,7 @@ impl<N: Node> Composer<N> {
         let mut root = None;
         while let Some((event, span)) = events.next_event().transpose().map_err(Failure::Scan)? {
             let ends_here = match &event {
-                // Three dots: what comes behind them is nobody's.
+                // Three dots: what follows belongs to no document.
                 Event::DocumentEnd if !span.is_empty() => true,
                 // What stands behind a value that is complete is an error, and found to be one only now.
                 Event::StreamEnd => true,
@@ -151,7 +151,7 @@ impl<N: Node> Composer<N> {
         self.open.iter().map(|open| open.at.col() + 1).max().unwrap_or(0) + 1
     }
 
-    /// Takes in the next event, and gives back the document's value once that is complete.
+    /// Takes the next event, and returns the document's value once it is complete.
     fn take(&mut self, event: Event<'_>, at: Marker) -> Result<Option<N>, Problem> {
         match event {
             Event::DocumentStart(_, Some(YamlVersion { major, minor })) if (major, minor) != (1, 1) => {
@@ -355,7 +355,7 @@ fn is_indented_by_tab(text: &str, at: Marker) -> bool {
     blanks.contains('\t') && (is_begin(content) || is_behind_sign())
 }
 
-/// Merges a map, or a list of maps of which the first wins, over what is there already.
+/// Merges a map, or a list of maps of which the first wins, without replacing existing keys.
 fn merge<N: Node>(entries: &mut N::Map, node: N) -> Result<(), Problem> {
     let maps = match node.into_map() {
         Ok(map) => {

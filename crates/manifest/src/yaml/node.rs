@@ -14,9 +14,9 @@ pub(super) trait Node: Clone + Sized {
     fn list(items: Vec<Self>, at: Marker) -> Self;
     fn map(entries: Self::Map, at: Marker) -> Self;
 
-    /// Adds an entry. What had the same key is gone.
+    /// Adds an entry, replacing one with the same key.
     fn insert(entries: &mut Self::Map, key: String, node: Self);
-    /// Adds the entries of another map. What had the same keys is gone.
+    /// Adds the entries of another map, replacing those with the same keys.
     fn extend(entries: &mut Self::Map, others: Self::Map);
 
     fn is_map(&self) -> bool;

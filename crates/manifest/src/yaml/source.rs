@@ -15,7 +15,7 @@ pub(super) struct Source<'text> {
     lines_before: usize,
     patches: Vec<Patch>,
     /// How many more bytes may be read again because of patches.
-    patience: usize,
+    budget: usize,
 }
 
 /// Spaces that were not there.
@@ -26,13 +26,13 @@ struct Patch {
 }
 
 /// A hostile text may need more patches than anybody wants to wait for.
-const PATIENCE: usize = 16 << 20;
+const BUDGET: usize = 16 << 20;
 /// How much faster text is moved than read, about.
 const MOVES_PER_READ: usize = 32;
 
 impl<'text> Source<'text> {
     pub(super) const fn new(text: Cow<'text, str>, lines_before: usize) -> Self {
-        Self { text, lines_before, patches: Vec::new(), patience: PATIENCE }
+        Self { text, lines_before, patches: Vec::new(), budget: BUDGET }
     }
 
     pub(super) fn text(&self) -> &str {
@@ -53,7 +53,7 @@ impl<'text> Source<'text> {
     }
 
     /// The first control character. Go refuses a few letters more: those it cannot read back when it has written them,
-    /// a defect that nobody relies on.
+    /// a defect that no file relies on.
     pub(super) fn control_character(&self) -> Option<(Place, char)> {
         const BLOCK: usize = 64;
         let is_bad = |byte: &u8| *byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r');
@@ -77,10 +77,10 @@ impl<'text> Source<'text> {
         };
         // What was read in vain is read again, and what is behind it is moved.
         let cost = at + (self.text.len() - at) / MOVES_PER_READ;
-        let Some(patience) = self.patience.checked_sub(cost) else {
+        let Some(budget) = self.budget.checked_sub(cost) else {
             return false;
         };
-        self.patience = patience;
+        self.budget = budget;
         self.patches.push(Patch { line: error.marker().line(), column, width });
         self.text.to_mut().insert_str(at, &" ".repeat(width));
         true

@@ -75,7 +75,7 @@ fn cluster_wide_roles_get_a_prefix_and_references_follow() {
 #[test]
 fn a_prefix_makes_no_two_roles_one() {
     let role = |name| object("rbac.authorization.k8s.io/v1", "ClusterRole", name);
-    let expected = "ClusterRole a cannot be renamed to new-a, which is there already".to_owned();
+    let expected = "ClusterRole a cannot be renamed to new-a, which exists already".to_owned();
     assert_eq!(refused(vec![role("new-a"), role("a")]), (expected, Some(1)));
 }
 

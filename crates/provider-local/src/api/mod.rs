@@ -6,7 +6,7 @@ pub mod v1beta2;
 
 pub use crd::crds;
 
-/// Held by the provider until the load balancer is gone.
+/// The provider's finalizer, until the load balancer is stopped.
 pub const FINALIZER: &str = "localcluster.infrastructure.cluster.x-k8s.io";
 
 /// The value of the provider label.

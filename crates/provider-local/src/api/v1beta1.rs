@@ -92,7 +92,7 @@ pub struct LocalClusterStatus {
     /// failureReason is a word for a failure that cannot be recovered from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_reason: Option<String>,
-    /// failureMessage tells a person about that failure.
+    /// failureMessage describes that failure for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_message: Option<String>,
     /// failureDomains are the places that machines can be put in, by name.
@@ -136,7 +136,7 @@ pub struct Condition {
     /// reason is a word that says why the condition is in this status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// message tells a person about the transition.
+    /// message describes the transition for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// observedGeneration is the generation that the condition was set from.

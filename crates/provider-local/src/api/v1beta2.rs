@@ -119,7 +119,7 @@ pub struct SimulatedFailure {
     /// reason is a word in CamelCase.
     #[schemars(length(min = 1, max = 256), regex(pattern = r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"))]
     pub reason: String,
-    /// message tells a person about it.
+    /// message describes it for people.
     #[schemars(length(min = 1, max = 10240))]
     pub message: String,
 }
@@ -166,7 +166,7 @@ pub struct TerminalFailure {
     /// failureReason is a word for the failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_reason: Option<String>,
-    /// failureMessage tells a person about the failure.
+    /// failureMessage describes the failure for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_message: Option<String>,
 }

@@ -19,7 +19,7 @@ pub struct CertManager {
     pub version: String,
     /// How long to wait until it works.
     pub timeout: Duration,
-    /// Somebody else installs it: it is only waited for.
+    /// It is installed externally: it is only awaited.
     pub externally_provisioned: bool,
 }
 

@@ -35,7 +35,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A warning for each field that nobody asked for, which is most often a typing error.
+    /// A warning for each unknown field, most often a typing error.
     pub(super) fn unknown(&self) -> Vec<String> {
         let is_known = |key: &str| self.known.iter().any(|it| it.eq_ignore_ascii_case(key));
         let unknown = self.entries.iter().filter(|(key, _)| !is_known(key));

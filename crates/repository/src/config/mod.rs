@@ -65,7 +65,7 @@ pub enum ConfigError {
         /// Its extension.
         extension: String,
     },
-    /// A file that is there, but not for us.
+    /// The file exists but cannot be read.
     #[error("the configuration file {origin} cannot be read: {problem}")]
     Unreadable {
         /// The path or address.
@@ -78,7 +78,7 @@ pub enum ConfigError {
     Download {
         /// The address.
         origin: String,
-        /// Why not.
+        /// The error of the download.
         source: Box<FetchError>,
     },
     /// The network is not to be used, and configurations are not kept.
@@ -128,14 +128,14 @@ pub enum ConfigError {
     Provider {
         /// Which of the entries.
         place: String,
-        /// Its name.
+        /// The provider's name.
         name: String,
         /// Its type.
         kind: String,
         /// What is wrong with it.
         problem: String,
     },
-    /// Nobody has configured such a provider.
+    /// The provider is neither configured nor built in.
     #[error("there is no {kind} named {name:?}{}", meant(.similar))]
     UnknownProvider {
         /// The type.
@@ -206,7 +206,7 @@ impl Config {
         let (variables, mut warnings) = Variables::new(entries, environment.clone());
         let settings = [providers::KEY, images::KEY, cert_manager::KEY];
         warnings.extend(variables.composite_keys(&settings));
-        // Errors are told to those who need the setting.
+        // Errors are reported where the setting is used.
         warnings.extend(providers::read(&variables).map(|it| it.1).unwrap_or_default());
         warnings.extend(images::read(&variables).map(|it| it.1).unwrap_or_default());
         warnings.extend(cert_manager::read(&variables).map(|it| it.1).unwrap_or_default());
@@ -321,7 +321,7 @@ fn expand_setting(text: &str, setting: &str, variables: &Variables) -> Result<St
 }
 
 /// Settings with fields cannot come from the environment, but a variable of their name would hide them. One that
-/// hides nothing is only warned of: it is most likely somebody else's.
+/// hides nothing is only warned of: it most likely belongs to another program.
 fn check_environment(variables: &Variables, setting: &'static str) -> Result<Option<String>, ConfigError> {
     let variable = environment_name(setting);
     let is_in_file = variables.in_file(setting).is_some_and(|it| !it.is_empty());

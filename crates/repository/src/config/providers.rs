@@ -34,7 +34,7 @@ pub(super) fn read(variables: &Variables) -> Result<(Vec<Provider>, Vec<String>)
             Some(at) => {
                 if at >= built_in {
                     warnings.push(format!(
-                        "{place}: the {} {} is there twice, and this entry counts",
+                        "{place}: the {} {} occurs twice, and this entry counts",
                         provider.kind, provider.name
                     ));
                 }

@@ -101,7 +101,7 @@ fn every_format_gives_the_same_variables() {
 #[test]
 fn files_that_cannot_be_read_are_told_with_name_and_place() {
     for (format, text, part) in [
-        (Format::Yaml, "a: 1\na: 2\n", "line 2: the key \"a\" is there twice"),
+        (Format::Yaml, "a: 1\na: 2\n", "line 2: the key \"a\" occurs twice"),
         (Format::Yaml, "- a\n", "expected a map of variables and settings, found a list"),
         (Format::Yaml, "just words\n", "found text"),
         (Format::Yaml, "a: [\n", "line "),
@@ -351,7 +351,7 @@ fn what_is_most_likely_a_mistake_is_warned_of() {
         (
             "providers:\n- &x {name: x, type: InfrastructureProvider, url: /x}\n- *x\n",
             &[],
-            &["providers[1]: the InfrastructureProvider x is there twice"],
+            &["providers[1]: the InfrastructureProvider x occurs twice"],
         ),
         (
             "images: {all: {repo: x}}\n",

@@ -76,7 +76,7 @@ impl Variables {
             .collect()
     }
 
-    /// Tells of an environment variable that is not read because of the case of its name.
+    /// Warns of an environment variable that is not read because of the case of its name.
     pub(super) fn overlooked(&self, name: &str) -> Option<String> {
         let wanted = environment_name(name);
         if self.environment.os == Os::Windows || self.environment.get(&wanted).is_some() {

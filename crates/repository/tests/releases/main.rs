@@ -1,4 +1,4 @@
-//! Releases are found where the configuration says, and what is wrong with them is told.
+//! Releases are found where the configuration says, and errors say what is wrong with them.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod addresses;

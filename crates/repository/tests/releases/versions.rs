@@ -20,7 +20,7 @@ async fn named_versions_cost_nothing_and_others_are_looked_up() {
         ("v1.0.0", Some("latest"), Ok("v1.1.0")),
         ("latest", Some("v1.0.0"), Ok("v1.0.0")),
         ("v1.0.0", Some("v2.0.0-rc.0"), Ok("v2.0.0-rc.0")),
-        // Whether they are there is told when their files are read.
+        // Whether they exist is reported when their files are read.
         ("latest", Some("v9.9.9"), Ok("v9.9.9")),
         ("latest", Some("main"), Ok("main")),
         ("latest", Some(".."), Err("the version \"..\" cannot be part of a file name")),

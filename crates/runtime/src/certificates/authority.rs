@@ -21,12 +21,12 @@ use crate::tls::CertificateError;
 const AUTHORITY_LIFETIME: SignedDuration = SignedDuration::from_hours(365 * 24);
 /// How long a serving certificate is valid at most.
 pub(super) const LEAF_LIFETIME: SignedDuration = SignedDuration::from_hours(7 * 24);
-/// Everything is valid since a while ago: the API server's clock may be behind ours.
+/// Certificates are backdated by this: the API server's clock may be behind ours.
 const BACKDATE: SignedDuration = SignedDuration::from_hours(1);
 /// The years within which an authority that was made here may begin and end.
 const SENSIBLE_YEARS: std::ops::Range<i16> = 2000..2200;
 
-/// Signs serving certificates.
+/// A CA certificate and its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Authority {
     /// The certificate in PEM form.
@@ -49,7 +49,7 @@ pub(super) struct Leaf {
 }
 
 impl Authority {
-    /// Makes an authority.
+    /// Creates a self-signed authority.
     pub fn make(now: Timestamp) -> Result<Self, CertificateError> {
         let key = KeyPair::generate()?;
         let (not_before, not_after) =
@@ -58,7 +58,7 @@ impl Authority {
         Ok(Self { certificate, key: key.serialize_pem(), not_after, not_before })
     }
 
-    /// Reads what [`make`](Self::make) made, perhaps elsewhere; says what is wrong with anything else.
+    /// Reads an authority that [`make`](Self::make) created; the error says why it is unusable.
     pub fn read(certificate: &[u8], key: &[u8]) -> Result<Self, String> {
         let der = CertificateDer::from_pem_slice(certificate)
             .map_err(|error| format!("there is no certificate in PEM form: {error}"))?;
@@ -78,8 +78,8 @@ impl Authority {
         Ok(authority)
     }
 
-    /// Signs something and holds it against the certificate: key and certificate belong together, and it is one
-    /// that may sign.
+    /// Signs a test certificate and verifies it, which proves that the key belongs to the certificate and that the
+    /// certificate may sign.
     fn prove(&self, der: &CertificateDer<'_>) -> Result<(), Box<dyn std::error::Error>> {
         let host = "proof.invalid";
         let moment = after(self.not_before, BACKDATE);

@@ -1,9 +1,9 @@
-//! Keeps the Secret, this replica's serving certificate and everybody's bundles as they should be.
+//! Keeps the Secret, this replica's serving certificate and the CA bundles up to date.
 //!
-//! At rest it only listens. When something is not as it should be, it first reads the Secret past all watches. So no
+//! At rest it only watches. When something differs from what is wanted, it first reads the Secret past all watches. So no
 //! replica writes an old bundle over a newer one: its write is guarded by the version of the target that it saw, and
 //! the Secret that it read afterwards is at least as new as the one that any bundle seen there came from. For the same
-//! reason nothing is ever signed by an authority that was replaced before.
+//! reason a replaced authority never signs again.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -38,8 +38,8 @@ use tracing::{debug, info, warn};
 
 use super::{
     FIELD_MANAGER, WebhookIdentity,
+    contention::Contention,
     plan::{Spread, Step, Stored, apply, decide},
-    quarrel::Quarrel,
     targets::{Target, TargetKind},
 };
 use crate::{
@@ -50,9 +50,9 @@ use crate::{
     tls::{CertificateError, ServingCertificate},
 };
 
-/// API servers hear of a new bundle by a watch; this is how long they are given before something relies on it.
+/// How long API servers have to load a new bundle, which they learn of by a watch.
 const SETTLE: Duration = Duration::from_secs(5);
-/// A request that takes longer has failed.
+/// The time limit of a request.
 const REQUEST_LIMIT: Duration = Duration::from_secs(15);
 /// The wait after the first failure; it doubles with each further one.
 const FIRST_RETRY: Duration = Duration::from_millis(500);
@@ -60,12 +60,12 @@ const FIRST_RETRY: Duration = Duration::from_millis(500);
 const LONGEST_RETRY: Duration = Duration::from_mins(1);
 /// What an API server says that is not up yet.
 const NOT_YET: &str = "not yet ready to handle request";
-/// How often others may be faster before it is left to the next try.
+/// How many conflicts in a row end an attempt.
 const CONFLICT_TRIES: u32 = 5;
-/// Timers are cut to this: a machine may sleep, and its clock may be set.
+/// The longest timer: a machine may sleep, and its clock may be set.
 const LONGEST_NAP: Duration = Duration::from_hours(1);
 
-/// Something that must be done failed.
+/// Why certificates or bundles could not be updated.
 #[derive(Debug, thiserror::Error)]
 enum KeeperError {
     #[error("cannot {verb} {kind} {name}: {reason}")]
@@ -76,21 +76,21 @@ enum KeeperError {
     Certificate(#[from] CertificateError),
 }
 
-/// How a request ended, where it matters.
+/// How a request ended.
 enum Outcome<T> {
     Done(T),
-    /// Somebody else was faster, or the object is gone: there will be news of it.
+    /// The object was changed or deleted meanwhile: the watch reports it.
     Overtaken,
-    /// The server will not have it.
+    /// The server rejects the request, and would reject it again.
     Refused(String),
     Failed(String),
 }
 
-/// Keeps certificates.
+/// Creates, shares and renews the certificates of one Service's webhooks.
 pub(crate) struct Keeper {
     client: Client,
     us: WebhookIdentity,
-    definitions: Vec<String>,
+    crds: Vec<String>,
     serving: Arc<ServingCertificate>,
     gate: Arc<Gate>,
     recorder: Recorder,
@@ -100,22 +100,22 @@ pub(crate) struct Keeper {
 #[derive(Default)]
 struct State {
     secret: Seen,
-    /// The last contents that made sense: a Secret that somebody deletes comes back as it was.
+    /// The last valid contents, from which a deleted Secret is restored.
     held: Option<Stored>,
-    /// The authority that signed what is being served, and when to renew that.
+    /// The authority that signed the serving certificate, and when to renew that certificate.
     leaf: Option<(String, Timestamp)>,
     targets: BTreeMap<TargetKey, Target>,
     /// Targets that we were not allowed to write.
     refused: BTreeMap<TargetKey, Refusal>,
-    /// What we wrote lately.
-    quarrels: BTreeMap<TargetKey, Quarrel>,
+    /// Our recent writes.
+    contentions: BTreeMap<TargetKey, Contention>,
     listed: BTreeSet<Source>,
     carried: Option<Carried>,
 }
 
 type TargetKey = (TargetKind, String);
 
-/// What the API server would not have, and when to ask again unless one of them changes before.
+/// A write that the API server rejected, and when to retry it if neither target nor bundle changes before.
 struct Refusal {
     target: Target,
     bundle: String,
@@ -128,14 +128,14 @@ impl Refusal {
     }
 }
 
-/// A bundle that all targets carry which can be written, since when, and those that do not.
+/// A bundle that all writable targets carry, since when, and the targets that lack it.
 struct Carried {
     bundle: String,
     lacking: Vec<TargetKey>,
     since: Instant,
 }
 
-/// What the watch says of the Secret. It may be late.
+/// The Secret as last seen on the watch, which may be late.
 #[derive(Default)]
 enum Seen {
     #[default]
@@ -144,11 +144,11 @@ enum Seen {
     Present(Box<Secret>),
 }
 
-/// Where news come from.
+/// A watch.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Source {
     Secret,
-    Definition(String),
+    Crd(String),
     Mutating,
     Validating,
 }
@@ -156,7 +156,7 @@ enum Source {
 enum News {
     Secret(Option<Box<Secret>>),
     Target(TargetKind, String, Option<Target>),
-    /// Everything that there is has been told; of a kind of target, only these are there.
+    /// The initial list is complete: only objects with these names exist.
     Listed(Source, BTreeSet<String>),
     Trouble(Source, String),
 }
@@ -172,16 +172,16 @@ impl Keeper {
     pub(crate) fn new(
         client: Client,
         us: WebhookIdentity,
-        definitions: Vec<String>,
+        crds: Vec<String>,
         serving: Arc<ServingCertificate>,
         gate: Arc<Gate>,
         recorder: Recorder,
     ) -> Self {
         gate.hold("there is no certificate yet");
-        Self { client, us, definitions, serving, gate, recorder, state: State::default() }
+        Self { client, us, crds, serving, gate, recorder, state: State::default() }
     }
 
-    /// Runs for ever.
+    /// Watches and updates; never returns.
     pub(crate) async fn run(mut self) {
         let (sender, mut news) = mpsc::channel(64);
         let watches = self.watches(&sender);
@@ -203,7 +203,7 @@ impl Keeper {
                     },
                     () = nap => {}
                 }
-                // What came in meanwhile is part of the same look.
+                // What arrived meanwhile is handled in the same pass.
                 while let Ok(told) = news.try_recv() {
                     self.hear(told);
                 }
@@ -230,33 +230,33 @@ impl Keeper {
         let named = |name: &str| watcher::Config::default().fields(&format!("metadata.name={name}"));
         let mut watches: Vec<futures::future::BoxFuture<'static, ()>> = Vec::new();
         let secrets: Api<Secret> = Api::namespaced(self.client.clone(), &us.namespace);
-        let tell = |secret: Option<Secret>, _: String| News::Secret(secret.map(Box::new));
-        watches.push(Box::pin(observe(secrets, named(&us.secret), Source::Secret, sender.clone(), tell)));
-        for name in &self.definitions {
+        let report = |secret: Option<Secret>, _: String| News::Secret(secret.map(Box::new));
+        watches.push(Box::pin(observe(secrets, named(&us.secret), Source::Secret, sender.clone(), report)));
+        for name in &self.crds {
             let resource = ApiResource::erase::<CustomResourceDefinition>(&());
-            let definitions: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
+            let crds: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
             let us = Arc::clone(&us);
-            let tell = move |object: Option<DynamicObject>, name: String| {
-                let target = object.and_then(|object| Target::of_definition(&object, &us));
-                News::Target(TargetKind::Definition, name, target)
+            let report = move |object: Option<DynamicObject>, name: String| {
+                let target = object.and_then(|object| Target::of_crd(&object, &us));
+                News::Target(TargetKind::Crd, name, target)
             };
-            let source = Source::Definition(name.clone());
-            watches.push(Box::pin(observe(definitions, named(name), source, sender.clone(), tell)));
+            let source = Source::Crd(name.clone());
+            watches.push(Box::pin(observe(crds, named(name), source, sender.clone(), report)));
         }
         let config = watcher::Config::default();
         let mutating: Api<MutatingWebhookConfiguration> = Api::all(self.client.clone());
         let ours = Arc::clone(&us);
-        let tell = move |object: Option<MutatingWebhookConfiguration>, name: String| {
+        let report = move |object: Option<MutatingWebhookConfiguration>, name: String| {
             let target = object.and_then(|object| Target::of_mutating(&object, &ours));
             News::Target(TargetKind::Mutating, name, target)
         };
-        watches.push(Box::pin(observe(mutating, config.clone(), Source::Mutating, sender.clone(), tell)));
+        watches.push(Box::pin(observe(mutating, config.clone(), Source::Mutating, sender.clone(), report)));
         let validating: Api<ValidatingWebhookConfiguration> = Api::all(self.client.clone());
-        let tell = move |object: Option<ValidatingWebhookConfiguration>, name: String| {
+        let report = move |object: Option<ValidatingWebhookConfiguration>, name: String| {
             let target = object.and_then(|object| Target::of_validating(&object, &us));
             News::Target(TargetKind::Validating, name, target)
         };
-        watches.push(Box::pin(observe(validating, config, Source::Validating, sender.clone(), tell)));
+        watches.push(Box::pin(observe(validating, config, Source::Validating, sender.clone(), report)));
         watches
     }
 
@@ -273,17 +273,17 @@ impl Keeper {
             News::Listed(source, names) => {
                 let kind = match &source {
                     Source::Secret => None,
-                    Source::Definition(_) => Some(TargetKind::Definition),
+                    Source::Crd(_) => Some(TargetKind::Crd),
                     Source::Mutating => Some(TargetKind::Mutating),
                     Source::Validating => Some(TargetKind::Validating),
                 };
                 match &source {
-                    // The only one that there could be is not there.
+                    // The only object that this watch selects does not exist.
                     Source::Secret if names.is_empty() => self.state.secret = Seen::Absent,
-                    Source::Definition(name) if names.is_empty() => {
-                        self.state.targets.remove(&(TargetKind::Definition, name.clone()));
+                    Source::Crd(name) if names.is_empty() => {
+                        self.state.targets.remove(&(TargetKind::Crd, name.clone()));
                     }
-                    Source::Secret | Source::Definition(_) => {}
+                    Source::Secret | Source::Crd(_) => {}
                     Source::Mutating | Source::Validating => {
                         self.state.targets.retain(|key, _| Some(key.0) != kind || names.contains(&key.1));
                     }
@@ -299,16 +299,16 @@ impl Keeper {
     }
 
     fn all_listed(&self) -> bool {
-        self.state.listed.len() == self.definitions.len() + 3
+        self.state.listed.len() == self.crds.len() + 3
     }
 
-    /// Puts right what is not; says when to look again even if nothing happens.
+    /// Updates whatever is out of date; returns when to look again even without an event.
     async fn look(&mut self) -> Result<Option<Instant>, KeeperError> {
         let now = clock::now();
-        let State { targets, refused, quarrels, .. } = &mut self.state;
+        let State { targets, refused, contentions, .. } = &mut self.state;
         refused.retain(|key, _| targets.contains_key(key));
-        quarrels.retain(|key, _| targets.contains_key(key));
-        // What was seen may be late. It is good enough to tell that all is well, and for nothing else.
+        contentions.retain(|key, _| targets.contains_key(key));
+        // The watch may be late: it is trusted only to find that there is nothing to do.
         let believed = match &self.state.secret {
             Seen::NotYet => return Ok(None),
             Seen::Absent => None,
@@ -340,7 +340,7 @@ impl Keeper {
     fn next_look(&self, now: Timestamp, stored: &Stored, step: Step, spread: Spread) -> Instant {
         let after = |moment: Timestamp| Duration::try_from(now.duration_until(moment)).unwrap_or_default();
         let mut nap = LONGEST_NAP;
-        // A step that became possible while the others were taken is taken at once.
+        // A step that has become possible meanwhile is taken at once.
         nap = nap.min(if let Step::Wait(until) = step { after(until) } else { Duration::ZERO });
         if let Some((_, renew_at)) = &self.state.leaf {
             nap = nap.min(after(*renew_at));
@@ -360,7 +360,7 @@ impl Keeper {
         Instant::now() + nap
     }
 
-    /// Does what there is to do, from the Secret as it really is.
+    /// Takes all steps that are due, from the Secret as the server has it now.
     async fn work(&mut self, now: Timestamp) -> Result<Stored, KeeperError> {
         let mut stored = None;
         for _ in 0..CONFLICT_TRIES {
@@ -379,7 +379,7 @@ impl Keeper {
         Ok(stored)
     }
 
-    /// Takes the steps that are due; nothing if somebody else was faster.
+    /// Takes the steps that are due; `None` after a conflict.
     async fn settle_secret(&mut self, now: Timestamp) -> Result<Option<Stored>, KeeperError> {
         let Some(secret) = self.read_secret().await? else {
             let stored = match &self.state.held {
@@ -392,7 +392,7 @@ impl Keeper {
         let mut stored = match read(&secret) {
             Ok(stored) => stored,
             Err(why) => {
-                // Only a new one can help: it is told to everybody, and the process lives.
+                // Only a new authority helps. An event reports it, and the process keeps running.
                 let words = format!(
                     "Secret {} held no usable authority for the webhooks' certificates and was given one: {why}",
                     self.secret_name()
@@ -405,7 +405,7 @@ impl Keeper {
                 if !self.write_secret(&secret, &fresh).await? {
                     return Ok(None);
                 }
-                self.tell(&secret, words);
+                self.record_replaced(&secret, words);
                 return Ok(Some(fresh));
             }
         };
@@ -421,7 +421,7 @@ impl Keeper {
         Ok(Some(stored))
     }
 
-    /// Writes the bundle wherever it is not.
+    /// Writes the bundle to the targets that lack it.
     async fn inject(&mut self, bundle: &str) -> Result<(), KeeperError> {
         let mut failure = None;
         for key in self.strays(bundle) {
@@ -430,7 +430,7 @@ impl Keeper {
             let patch = target.patch(kind, bundle);
             let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
             let outcome = match kind {
-                TargetKind::Definition => {
+                TargetKind::Crd => {
                     let resource = ApiResource::erase::<CustomResourceDefinition>(&());
                     let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
                     let patch = Patch::Merge(&patch);
@@ -460,7 +460,7 @@ impl Keeper {
                 Outcome::Done(version) => {
                     info!(kind = kind.name(), name, "wrote the CA bundle");
                     self.state.refused.remove(&key);
-                    if self.state.quarrels.entry(key.clone()).or_default().wrote(bundle, Instant::now()) {
+                    if self.state.contentions.entry(key.clone()).or_default().wrote(bundle, Instant::now()) {
                         let words = format!(
                             "{} keeps overwriting caBundle of the webhooks behind Service {}/{}, which this manager sets: let only one of the two do so; this manager waits longer each time from now on",
                             target.rival(),
@@ -495,18 +495,18 @@ impl Keeper {
         targets.filter(|(_, target)| !target.carries(bundle)).map(|(key, _)| key.clone()).collect()
     }
 
-    /// Targets that have another bundle and can be helped now.
+    /// Targets that have another bundle and can be written now.
     fn strays(&self, bundle: &str) -> Vec<TargetKey> {
         let lacking = self.lacking(bundle).into_iter();
         lacking.filter(|key| self.left_until(key, bundle).is_none()).collect()
     }
 
-    /// Until when a target is left as it is, because we may not write it or because somebody else does as well.
+    /// Until when a target is not written, because the server rejects it or because another writer contests it.
     fn left_until(&self, key: &TargetKey, bundle: &str) -> Option<Instant> {
         let now = Instant::now();
         let target = self.state.targets.get(key);
         let refused = self.state.refused.get(key).filter(|it| it.stands(target, bundle, now));
-        let paused = self.state.quarrels.get(key).and_then(|it| it.paused_until(bundle, now));
+        let paused = self.state.contentions.get(key).and_then(|it| it.paused_until(bundle, now));
         refused.map(|it| it.until).max(paused)
     }
 
@@ -568,7 +568,7 @@ impl Keeper {
         }
     }
 
-    /// Creates the Secret; says whether nobody else did before.
+    /// Creates the Secret; false if it exists already.
     async fn create_secret(&mut self, stored: &Stored) -> Result<bool, KeeperError> {
         let mut data = stored.data();
         if let Value::Object(fields) = &mut data {
@@ -595,7 +595,7 @@ impl Keeper {
         }
     }
 
-    /// Changes the Secret if it is still as it was read; says whether it was.
+    /// Patches the Secret; false if it has changed since it was read.
     async fn write_secret(&mut self, secret: &Secret, stored: &Stored) -> Result<bool, KeeperError> {
         let patch = json!({
             "metadata": {"resourceVersion": secret.metadata.resource_version},
@@ -614,7 +614,7 @@ impl Keeper {
         }
     }
 
-    fn tell(&self, secret: &Secret, words: String) {
+    fn record_replaced(&self, secret: &Secret, words: String) {
         let target = ObjectReference {
             api_version: Some("v1".into()),
             kind: Some("Secret".into()),
@@ -635,7 +635,7 @@ async fn limited<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Ou
     match tokio::time::timeout(REQUEST_LIMIT, request).await {
         Ok(Ok(done)) => Outcome::Done(done),
         Ok(Err(kube::Error::Api(status))) if matches!(status.code, 404 | 409) => Outcome::Overtaken,
-        // An API server that has just started does not know anybody's permissions yet.
+        // An API server that has just started has not loaded RBAC yet.
         Ok(Err(kube::Error::Api(status))) if status.code == 403 && status.message.contains(NOT_YET) => {
             Outcome::Failed(status.message.clone())
         }
@@ -647,13 +647,13 @@ async fn limited<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Ou
     }
 }
 
-/// Tells what a watch sees, for ever.
+/// Sends on what a watch sees; never returns while the receiver lives.
 async fn observe<K>(
     api: Api<K>,
     config: watcher::Config,
     source: Source,
     sender: mpsc::Sender<News>,
-    tell: impl Fn(Option<K>, String) -> News,
+    report: impl Fn(Option<K>, String) -> News,
 ) where
     K: Resource + Clone + DeserializeOwned + fmt::Debug + Send + 'static,
 {
@@ -668,15 +668,15 @@ async fn observe<K>(
             Ok(Event::InitApply(object)) => {
                 let name = object.name_any();
                 listed.insert(name.clone());
-                tell(Some(object), name)
+                report(Some(object), name)
             }
             Ok(Event::Apply(object)) => {
                 let name = object.name_any();
-                tell(Some(object), name)
+                report(Some(object), name)
             }
             Ok(Event::Delete(object)) => {
                 let name = object.name_any();
-                tell(None, name)
+                report(None, name)
             }
             Ok(Event::InitDone) => News::Listed(source.clone(), std::mem::take(&mut listed)),
             Err(error) => {
@@ -705,7 +705,7 @@ mod tests {
                 "metadata": {"name": "c", "resourceVersion": version},
                 "spec": {"conversion": {"webhook": {"clientConfig": config}}},
             });
-            Target::of_definition(&serde_json::from_value(crd).unwrap(), &us).unwrap()
+            Target::of_crd(&serde_json::from_value(crd).unwrap(), &us).unwrap()
         };
         let (now, seen) = (Instant::now(), target("1"));
         let refusal = Refusal { target: seen.clone(), bundle: "a".into(), until: now + LONGEST_RETRY };

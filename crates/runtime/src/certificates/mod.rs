@@ -1,18 +1,18 @@
 //! Certificates for webhooks that a manager makes, shares with its replicas and renews by itself.
 //!
-//! One *authority* is kept in a Secret. Every replica signs a serving certificate with it, in memory, and whoever of
-//! them comes first writes the authority's certificate as `caBundle` wherever an API server needs it to trust the
+//! One *authority* is kept in a Secret. Every replica signs a serving certificate with it, in memory, and the first
+//! replica to see it writes the authority's certificate as `caBundle` wherever an API server needs it to trust the
 //! webhooks: in CRDs and webhook configurations that name the manager's Service. No replica needs to lead for that:
 //! all decide the same from the same Secret, and every write is guarded by the state it was decided on.
 //!
-//! An authority is replaced in three steps, so that at no moment a certificate is shown that somebody cannot trust:
+//! An authority is replaced in three steps, so that every certificate served is trusted by every API server:
 //! the next one is *introduced* (trusted, but signs nothing), *promoted* once every bundle has it (the old one is
 //! still trusted), and the old one is *retired* when nothing that it signed can be valid any more.
 
 mod authority;
+mod contention;
 mod keeper;
 mod plan;
-mod quarrel;
 mod targets;
 mod validity;
 
@@ -20,10 +20,10 @@ pub use authority::Authority;
 pub(crate) use keeper::Keeper;
 pub use plan::{Previous, Spread, Step, Stored, apply, decide};
 
-/// Under this name the Secret and the bundles are written.
+/// The field manager of the Secret and the bundles.
 const FIELD_MANAGER: &str = "capstan-webhooks";
 
-/// Whose webhooks these are.
+/// The Service and Secret of a manager's webhooks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebhookIdentity {
     /// The namespace of Service and Secret.

@@ -16,12 +16,12 @@ const NEXT_KEY: &str = "next.key";
 const PREVIOUS_CERTIFICATE: &str = "previous.crt";
 const PREVIOUS_UNTIL: &str = "previous-until";
 
-/// An authority's successor is made when the authority is valid only this much longer.
+/// An authority's successor is created this long before the authority expires.
 const ROTATE_BEFORE: SignedDuration = SignedDuration::from_hours(90 * 24);
-/// A replica may take this long to hear of a promotion and to finish signing with the old authority.
-const HEARSAY: SignedDuration = SignedDuration::from_hours(1);
+/// How long a promotion may take to reach every replica.
+const PROPAGATION_LIMIT: SignedDuration = SignedDuration::from_hours(1);
 
-/// An authority that begins later than this from now is none that a replica made, or its clock was wrong.
+/// An authority whose validity starts later than this from now is not usable: the clock that made it was wrong.
 const CLOCK_SKEW: SignedDuration = SignedDuration::from_hours(1);
 
 /// The contents of the Secret.
@@ -55,27 +55,27 @@ pub enum Step {
     Promote,
     /// Trust the predecessor no more.
     Retire,
-    /// Begin anew: nobody can trust what there is.
+    /// Create a new authority: no client can trust the stored ones.
     Replace,
 }
 
-/// By whom all that is in the Secret is trusted.
+/// How far the Secret's bundle has propagated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spread {
-    /// Not by everybody yet.
+    /// Some targets still lack it.
     Growing,
-    /// By everybody but those whom we cannot tell.
+    /// All targets have it that we are allowed to write.
     Possible,
-    /// By everybody.
+    /// All targets have it.
     Everywhere,
 }
 
-/// Decides.
+/// The step that is due.
 pub fn decide(stored: &Stored, now: Timestamp, spread: Spread) -> Step {
     let lasts =
         |authority: &Authority| authority.not_after > now && authority.not_before <= after(now, CLOCK_SKEW);
     if !lasts(&stored.active) {
-        // Every call fails by now: there is nothing to be careful about.
+        // Every webhook call fails already: replacing it breaks nothing.
         return if stored.next.as_ref().is_some_and(lasts) { Step::Promote } else { Step::Replace };
     }
     if let Some(next) = &stored.next {
@@ -84,7 +84,7 @@ pub fn decide(stored: &Stored, now: Timestamp, spread: Spread) -> Step {
             () if !lasts(next) => Step::Introduce,
             () if spread == Spread::Everywhere => Step::Promote,
             () if spread == Spread::Growing => Step::Wait(stored.active.not_after),
-            // They lose us either way: with this step now, or when the old one ends. Until then they may be helped.
+            // The targets that lack the bundle fail either way: now, or when the old authority expires. So wait.
             () if last_call <= now => Step::Promote,
             () => Step::Wait(last_call),
         };
@@ -108,7 +108,7 @@ pub fn apply(step: Step, stored: Stored, now: Timestamp) -> Result<Stored, Certi
         Step::Promote => match stored.next {
             None => Stored { next: None, ..stored },
             Some(next) => {
-                let until = after(now, LEAF_LIFETIME + HEARSAY);
+                let until = after(now, LEAF_LIFETIME + PROPAGATION_LIMIT);
                 let previous = Some(Previous { certificate: stored.active.certificate, until });
                 Stored { active: next, next: None, previous }
             }
@@ -144,7 +144,7 @@ impl Stored {
         Ok(Self { active, next, previous })
     }
 
-    /// The Secret's `data`; null stands for what must not be there.
+    /// The Secret's `data`; null removes a key.
     pub fn data(&self) -> Value {
         let encode = |text: &str| json!(ByteString(text.as_bytes().to_vec()));
         let next = self.next.as_ref();
@@ -213,13 +213,9 @@ mod tests {
         let new = both.next.clone().unwrap();
         assert_eq!(both.active, old, "the new one does not sign yet");
         assert_eq!(both.bundle(), format!("{}{}", old.certificate, new.certificate));
-        assert_eq!(
-            decide(&both, days(275), Growing),
-            Step::Wait(days(365)),
-            "somebody does not trust it yet"
-        );
+        assert_eq!(decide(&both, days(275), Growing), Step::Wait(days(365)), "a target lacks it");
         assert_eq!(decide(&both, days(275), Everywhere), Step::Promote);
-        // Whom we may not tell is not left behind before the old one is about to end.
+        // Targets that we may not write fail only when the old authority is about to expire.
         assert_eq!(decide(&both, days(275), Possible), Step::Wait(days(358)));
         assert_eq!(decide(&both, days(358), Possible), Step::Promote);
         assert_eq!(decide(&both, days(358), Growing), Step::Wait(days(365)), "seconds matter more than days");
@@ -241,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_trusts_is_replaced_without_ado() {
+    fn an_untrusted_authority_is_replaced_at_once() {
         let first = Stored::begin(start()).unwrap();
         assert_eq!(decide(&first, days(365), Everywhere), Step::Replace);
         let replaced = apply(Step::Replace, first.clone(), days(366)).unwrap();
@@ -249,7 +245,7 @@ mod tests {
         let both = apply(Step::Introduce, first.clone(), days(300)).unwrap();
         assert_eq!(decide(&both, days(365), Growing), Step::Promote, "the successor is at hand");
         assert_eq!(decide(&both, days(700), Growing), Step::Replace);
-        // A certificate from the future is trusted by nobody, either.
+        // A certificate that is not valid yet is not trusted either.
         let hour = SignedDuration::from_hours(1);
         assert_eq!(decide(&first, start() - hour * 2, Growing), Step::Wait(days(275)));
         assert_eq!(decide(&first, start() - hour * 3, Growing), Step::Replace);

@@ -1,4 +1,4 @@
-//! The objects by which API servers know whom to trust.
+//! The objects that hold the webhooks' CA bundle.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::{
@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use super::{FIELD_MANAGER, WebhookIdentity};
 
-/// By these cert-manager is asked for a bundle. An object that came from somebody who used it may have one still: two
-/// that write the same field would do so for ever, and what the webhooks really show is ours.
+/// Annotations that ask cert-manager for a bundle. They are removed: otherwise two controllers would write the same
+/// field for ever, and ours is the certificate that the webhooks serve.
 const INJECTORS: [&str; 3] = [
     "cert-manager.io/inject-ca-from",
     "cert-manager.io/inject-ca-from-secret",
@@ -23,7 +23,7 @@ const INJECTORS: [&str; 3] = [
 /// The kinds of object that hold a bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum TargetKind {
-    Definition,
+    Crd,
     Mutating,
     Validating,
 }
@@ -31,39 +31,39 @@ pub(super) enum TargetKind {
 impl TargetKind {
     fn api_version(self) -> &'static str {
         match self {
-            Self::Definition => "apiextensions.k8s.io/v1",
+            Self::Crd => "apiextensions.k8s.io/v1",
             Self::Mutating | Self::Validating => "admissionregistration.k8s.io/v1",
         }
     }
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Self::Definition => "CustomResourceDefinition",
+            Self::Crd => "CustomResourceDefinition",
             Self::Mutating => "MutatingWebhookConfiguration",
             Self::Validating => "ValidatingWebhookConfiguration",
         }
     }
 }
 
-/// An object that sends API servers to our webhooks.
+/// An object that points API servers at our webhooks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) resource_version: Option<String>,
     uid: Option<String>,
-    /// Who besides us wrote a bundle of ours last, as far as the API server knows.
+    /// Other field managers of our webhooks' bundles.
     rivals: Vec<String>,
-    /// Annotations that ask somebody else for a bundle.
+    /// Annotations that ask cert-manager for a bundle.
     injectors: Vec<&'static str>,
     /// The webhooks that are ours, by name, each with its bundle. A CRD's only one has no name.
     webhooks: Vec<(String, Vec<u8>)>,
 }
 
 impl Target {
-    /// A CRD, if its objects are converted by us.
-    pub(super) fn of_definition(crd: &DynamicObject, us: &WebhookIdentity) -> Option<Self> {
+    /// A CRD, if our webhook converts its objects.
+    pub(super) fn of_crd(crd: &DynamicObject, us: &WebhookIdentity) -> Option<Self> {
         let config = crd.data.pointer("/spec/conversion/webhook/clientConfig")?;
         let config: WebhookClientConfig = serde_json::from_value(config.clone()).ok()?;
-        Self::new(TargetKind::Definition, &crd.metadata, [(String::new(), &config)], us)
+        Self::new(TargetKind::Crd, &crd.metadata, [(String::new(), &config)], us)
     }
 
     /// A configuration, if any of its webhooks is ours.
@@ -121,12 +121,12 @@ impl Target {
         }
     }
 
-    /// Whether every webhook of ours has this bundle, and nobody is asked for another.
+    /// Whether every webhook of ours has this bundle, and no annotation asks for another.
     pub(super) fn carries(&self, bundle: &str) -> bool {
         self.injectors.is_empty() && self.webhooks.iter().all(|(_, found)| found == bundle.as_bytes())
     }
 
-    /// The same with this bundle everywhere, as far as it is known here.
+    /// Records that the bundle was written.
     pub(super) fn set(&mut self, bundle: &str) {
         self.injectors.clear();
         self.rivals.clear();
@@ -143,7 +143,7 @@ impl Target {
         for name in &self.injectors {
             patch["metadata"]["annotations"][*name] = Value::Null;
         }
-        if kind == TargetKind::Definition {
+        if kind == TargetKind::Crd {
             patch["spec"] = json!({"conversion": {"webhook": {"clientConfig": {"caBundle": bundle}}}});
         } else {
             let webhooks = self.webhooks.iter();
@@ -155,11 +155,11 @@ impl Target {
     }
 }
 
-/// The field managers of our webhooks' bundles, less ourselves.
+/// The other field managers of our webhooks' bundles.
 fn rivals(kind: TargetKind, metadata: &ObjectMeta, webhooks: &[(String, Vec<u8>)]) -> Vec<String> {
     let owns = |fields: &Value| {
         webhooks.iter().any(|(name, _)| {
-            let config = if kind == TargetKind::Definition {
+            let config = if kind == TargetKind::Crd {
                 fields.pointer("/f:spec/f:conversion/f:webhook/f:clientConfig")
             } else {
                 let key = format!("k:{}", json!({ "name": name }));
@@ -192,7 +192,7 @@ mod tests {
         json!({"service": {"namespace": namespace, "name": service, "path": "/p"}, "caBundle": bundle})
     }
 
-    fn definition(conversion: &Value) -> DynamicObject {
+    fn crd(conversion: &Value) -> DynamicObject {
         serde_json::from_value(json!({
             "metadata": {"name": "c", "resourceVersion": "7"}, "spec": {"conversion": conversion},
         }))
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn only_what_is_ours_is_a_target() {
         let webhook =
-            |config: Value| definition(&json!({"strategy": "Webhook", "webhook": {"clientConfig": config}}));
+            |config: Value| crd(&json!({"strategy": "Webhook", "webhook": {"clientConfig": config}}));
         for (crd, expected) in [
             (webhook(config("n", "s", None)), true),
             (webhook(config("n", "s", Some("old"))), true),
@@ -210,31 +210,31 @@ mod tests {
             (webhook(config("other", "s", None)), false),
             (webhook(json!({"url": "https://127.0.0.1/convert"})), false),
             (webhook(json!("text")), false),
-            (definition(&json!({"strategy": "None"})), false),
+            (crd(&json!({"strategy": "None"})), false),
         ] {
-            assert_eq!(Target::of_definition(&crd, &us()).is_some(), expected, "{:?}", crd.data);
+            assert_eq!(Target::of_crd(&crd, &us()).is_some(), expected, "{:?}", crd.data);
         }
-        let target = Target::of_definition(&webhook(config("n", "s", Some("old"))), &us()).unwrap();
+        let target = Target::of_crd(&webhook(config("n", "s", Some("old"))), &us()).unwrap();
         assert!(target.carries("old") && !target.carries("new"));
         assert_eq!(
-            target.patch(TargetKind::Definition, "new"),
+            target.patch(TargetKind::Crd, "new"),
             json!({"metadata": {"resourceVersion": "7"},
                 "spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": "bmV3"}}}}})
         );
     }
 
     #[test]
-    fn nobody_else_is_asked_for_a_bundle() {
+    fn no_annotation_asks_for_another_bundle() {
         let conversion =
             json!({"strategy": "Webhook", "webhook": {"clientConfig": config("n", "s", Some("ours"))}});
-        let mut crd = definition(&conversion);
+        let mut crd = crd(&conversion);
         crd.metadata.annotations = Some(
             [(INJECTORS[0].to_owned(), "n/serving-cert".to_owned()), ("kept".to_owned(), String::new())]
                 .into(),
         );
-        let mut target = Target::of_definition(&crd, &us()).unwrap();
+        let mut target = Target::of_crd(&crd, &us()).unwrap();
         assert!(!target.carries("ours"));
-        let patch = target.patch(TargetKind::Definition, "ours");
+        let patch = target.patch(TargetKind::Crd, "ours");
         assert_eq!(patch["metadata"], json!({"resourceVersion": "7", "annotations": {INJECTORS[0]: null}}));
         target.set("ours");
         assert!(target.carries("ours"));
@@ -252,7 +252,7 @@ mod tests {
             ]},
             "spec": {"conversion": {"webhook": {"clientConfig": config("n", "s", None)}}},
         });
-        let mut target = Target::of_definition(&serde_json::from_value(crd).unwrap(), &us()).unwrap();
+        let mut target = Target::of_crd(&serde_json::from_value(crd).unwrap(), &us()).unwrap();
         assert_eq!(target.rival(), "rival");
         target.set("ours");
         assert_eq!(target.rival(), "another writer");

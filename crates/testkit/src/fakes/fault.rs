@@ -35,7 +35,7 @@ pub enum Fault {
     Stall,
     /// The content without telling how much it is, followed by this many zeros.
     Padding(usize),
-    /// A length that nobody should believe, announced.
+    /// An announced length that is not credible.
     AnnounceLength(u64),
     /// A next page on this other server.
     NextPage(String),

@@ -1,4 +1,4 @@
-//! A proxy on loopback that knows where names lead which nobody else can resolve.
+//! A proxy on loopback that resolves names which only it knows.
 
 use std::{
     collections::BTreeMap,

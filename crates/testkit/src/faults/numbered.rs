@@ -171,7 +171,7 @@ struct Book {
     counts: HashMap<(Verb, String), usize>,
     requests: Vec<RequestId>,
     events: HashMap<RequestId, usize>,
-    /// Kinds whose watches are told to list anew.
+    /// Kinds whose watches get 410 Gone and list again.
     gone: HashSet<String>,
     last_request: Option<Instant>,
 }

@@ -128,7 +128,7 @@ fn lines(body: Body) -> BoxStream<'static, Result<Bytes, BoxError>> {
             let frame = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await?;
             match frame.map(Frame::into_data) {
                 Ok(Ok(data)) => return Some((Ok(data), body)),
-                // Trailers are nobody's event.
+                // Trailers are no events.
                 Ok(Err(_)) => {}
                 Err(error) => return Some((Err(BoxError::from(error)), body)),
             }

@@ -1,9 +1,9 @@
-//! What a Cluster must be like to be let in, and what is filled in on the way.
+//! Validation and defaulting of Clusters.
 //!
 //! Rules are of two kinds. *State rules* look at the new object alone. They may be newer than an object that is
 //! stored already, so on update only what the update itself breaks counts: a violation that the stored object has
 //! in the same place and with the same value becomes a warning (and only if the spec is being changed, so that
-//! controllers are not told again and again). An object that is being deleted is not held against them at all:
+//! controllers do not get it again and again). State rules do not apply to an object that is being deleted:
 //! nothing may keep its finalizers from being removed. *Change rules* compare the two objects; they always hold.
 
 mod topology;

@@ -208,7 +208,7 @@ fn names_and_annotations() {
         let mut object = cluster(json!({ "topology": topology() }));
         object["metadata"]["annotations"] = json!({annotation::TOPOLOGY_UPGRADE_CONCURRENCY: value});
         assert_eq!(errors(&validate(&object, None)).is_empty(), allowed, "{value:?}");
-        // Without a topology nobody reads it.
+        // Without a topology it is not read.
         object["spec"] = json!({"infrastructureRef": reference()});
         assert!(errors(&validate(&object, None)).is_empty());
     }
@@ -218,7 +218,7 @@ fn names_and_annotations() {
 fn a_cluster_without_references_is_warned_about_and_let_in() {
     let verdict = validate(&cluster(json!({"paused": true})), None);
     assert_eq!((verdict.errors.is_empty(), verdict.warnings), (true, vec![NO_REFERENCE.to_owned()]));
-    // A controller that sets a finalizer is not told again.
+    // A controller that sets a finalizer is not warned again.
     let stored = cluster(json!({"paused": true}));
     let mut touched = stored.clone();
     touched["metadata"]["finalizers"] = json!(["f"]);

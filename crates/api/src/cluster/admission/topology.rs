@@ -164,7 +164,7 @@ fn check_replicas(deployment: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// What may become of a topology that is there. (That it may not go is checked with the references.)
+/// Checks changes of an existing topology. (Its removal is checked with the references.)
 pub(super) fn check_change(cluster: &Field<'_>, new: &Field<'_>, old: &Field<'_>, verdict: &mut Verdict) {
     if new.is_blank() {
         return;

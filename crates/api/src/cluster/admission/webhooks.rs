@@ -19,7 +19,7 @@ pub const VALIDATE_PATH: &str = "/validate-cluster-x-k8s-io-v1beta2-cluster";
 /// Where the webhooks are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Address<'a> {
-    /// Behind a Service. Whoever serves them adds the CA bundle.
+    /// Behind a Service. The manager that serves them adds the CA bundle.
     Service {
         /// The Service's namespace.
         namespace: &'a str,
@@ -75,7 +75,7 @@ pub fn webhook_configurations(
             scope: None,
         }]
     };
-    // A Cluster that nobody could look at may be wrong in ways that nobody can undo.
+    // An unchecked Cluster may be invalid in ways that cannot be undone.
     let fail = || Some("Fail".to_owned());
     // Clients of older versions are asked about too.
     let equivalent = || Some("Equivalent".to_owned());

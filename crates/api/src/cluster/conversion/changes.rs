@@ -2,7 +2,7 @@
 //!
 //! Conversion loses things. What it loses is the difference between an object and what comes back from a round
 //! trip; it is parked and made again after the way back. A change knows what it expects to find, so a field
-//! that somebody edited in between is left alone.
+//! that was edited in between is left alone.
 
 use std::collections::BTreeSet;
 
@@ -16,10 +16,10 @@ const REFERENCES: [&str; 4] = ["controlPlaneRef", "infrastructureRef", "remediat
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Change {
     at: Vec<Step>,
-    /// What is expected to be there; nothing if absent.
+    /// The expected value; `None` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     from: Option<Value>,
-    /// What should be there; nothing if absent.
+    /// The new value; `None` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     to: Option<Value>,
     /// For a list with the right elements in the wrong order: their names.
@@ -40,7 +40,7 @@ enum Step {
     },
 }
 
-/// Tells null from absent, which serde would read as the same.
+/// Distinguishes null from absent, which serde reads as the same.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }

@@ -15,7 +15,7 @@ use super::super::{crd, v1beta1, v1beta2};
 use super::ConversionError;
 use crate::convert::duration;
 
-/// The version that references are given when nobody knows a better one.
+/// The version of references whose kind's version is not known.
 const FALLBACK_VERSION: &str = "v1beta2";
 
 static V1BETA1: LazyLock<JSONSchemaProps> = LazyLock::new(crd::schema::<v1beta1::Cluster>);
@@ -96,7 +96,7 @@ enum Codec {
     Same,
     /// Zero and false are the same as absent.
     OmitZero,
-    /// The field is gone in v1beta2.
+    /// v1beta2 does not have the field.
     Dropped,
     /// A duration as text; seconds.
     Seconds,
@@ -243,7 +243,7 @@ fn apply(rules: &[Rule], object: &mut Map<String, Value>, to: To) -> Result<(), 
         rules.iter().filter_map(|rule| take(object, paths(rule).0).map(|value| (rule, value))).collect();
     for (rule, value) in taken {
         let (source, target) = paths(rule);
-        // It stays as it is: nobody would know later that it had been converted.
+        // It stays as it is: later there would be no sign that it had been converted.
         if !has_room(object, target) {
             put(object, source, value);
             continue;
@@ -467,7 +467,7 @@ fn decodes<K: DeserializeOwned>(body: &Value) -> bool {
     K::deserialize(object).is_ok()
 }
 
-/// Whether values have the types that the schema gives them. Decoding does not tell: serde takes a list for a
+/// Whether values have the types that the schema gives them. Decoding is no test: serde takes a list for a
 /// struct.
 fn fits(value: &Value, schema: &JSONSchemaProps) -> bool {
     match (schema.type_.as_deref(), value) {

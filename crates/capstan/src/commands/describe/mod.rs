@@ -134,7 +134,7 @@ impl<'a> View<'a> {
                     tree = self.tree(&reading);
                 }
                 Err(ClusterError::NotFound { namespace, name, .. }) => {
-                    printer.done(&format!("Cluster {namespace}/{name} is gone"));
+                    printer.done(&format!("Cluster {namespace}/{name} was deleted"));
                     return Ok(());
                 }
                 Err(error) => {

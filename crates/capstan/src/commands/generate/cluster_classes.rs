@@ -36,7 +36,7 @@ pub(super) async fn missing(
     Ok(all)
 }
 
-/// A class that is there in part was installed by somebody else, and must not be overwritten.
+/// A ClusterClass of which only a part exists was installed by another tool, and must not be overwritten.
 async fn refuse_existing(
     objects: &[Value],
     cluster: &Management,

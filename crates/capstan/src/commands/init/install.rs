@@ -169,7 +169,7 @@ fn report(event: &InstallEvent<'_>, progress: &Progress) {
     }
 }
 
-/// What is there of an installation that did not end, and how to go on.
+/// What a failed installation has written, and how to continue.
 fn unfinished(error: &InstallError) -> CommandError {
     let go_on = "the same command again completes what was begun";
     let mut told = CommandError::plain(error.to_string()).hint(match error.hint() {

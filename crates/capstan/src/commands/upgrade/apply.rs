@@ -143,7 +143,7 @@ fn report_progress(event: &UpgradeEvent<'_>, printer: Printer, progress: &Progre
             printer.done(&format!("cert-manager is at {}", step.manifest.version));
         }
         UpgradeEvent::Migrating(migration) => printer.step(&format!(
-            "writing objects of {} as {}, since {} will be gone",
+            "writing objects of {} as {}, since {} is being removed",
             migration.crd,
             migration.stored,
             migration.dropped.join(" and ")
@@ -187,7 +187,7 @@ fn stays(crd: &ObjectRef, step: &Step) -> String {
     format!("{crd} stays, though {} does not have it: there are objects of it", step.to.version)
 }
 
-/// What failed, what is done, and how to go on.
+/// What failed, what is done, and how to continue.
 fn stopped(failure: Failed, session: &Session) -> CommandError {
     let Failed { error, stopped, others, waiting, upgraded } = failure;
     let is_cut_off = matches!(error, UpgradeError::CutOff);
@@ -208,7 +208,7 @@ fn stopped(failure: Failed, session: &Session) -> CommandError {
         ways.extend(other.hint);
     }
     error.causes.extend(waiting.iter().map(|it| state(it, false)));
-    ways.push("once that is mended, the same command goes on from here".to_owned());
+    ways.push("once that is fixed, the same command continues from here".to_owned());
     error.hint(ways.join("; "))
 }
 

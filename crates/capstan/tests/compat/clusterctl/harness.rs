@@ -12,7 +12,7 @@ use tokio::{io::AsyncWriteExt, process::Command};
 
 /// Stands for the case's folder in files, variables and arguments.
 pub(crate) const DIR: &str = "<DIR>";
-/// Longer than any command takes that asks nobody else.
+/// Longer than any command takes that sends no request.
 const LIMIT: Duration = Duration::from_mins(2);
 
 /// What upstream's binary does with a case. A case that it takes otherwise than its author thought shows nothing.
@@ -170,7 +170,7 @@ impl Stage {
     pub(crate) fn new(upstream: PathBuf) -> Self {
         let folder = std::env::temp_dir().join(format!("capstan-differential-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
-        // Where it is a link, an absolute path would be told in two ways.
+        // Where it is a link, an absolute path would be printed in two ways.
         let folder = folder.canonicalize().unwrap();
         let ours = env!("CARGO_BIN_EXE_capstan").into();
         Self { upstream, ours, folder, laid_out: AtomicUsize::new(0) }

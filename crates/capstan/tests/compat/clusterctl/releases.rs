@@ -35,7 +35,7 @@ const PROVIDERS: &[(&str, &str, &str, &str, &str)] = &[
     ),
 ];
 
-/// What the components need to be told.
+/// The variables that the components need.
 pub(crate) const VALUES: &[(&str, &str)] = &[
     ("AWS_B64ENCODED_CREDENTIALS", "W2RlZmF1bHRdCg=="),
     ("GCP_B64ENCODED_CREDENTIALS", "e30K"),
@@ -63,7 +63,7 @@ pub(crate) fn cases(releases: &Path) -> Vec<Batch> {
             batches.push(case(&format!(" {version} raw"), &format!(":{version} --raw")).into());
             batches.push(case(&format!(" {version} described"), &format!(":{version} --describe")).into());
             if *flag == "--infrastructure" {
-                // It wants to be told who it is.
+                // It requires its own name.
                 batches.push(
                     bare(&format!(" {version} without values"), &format!(":{version}"))
                         .fate(Fate::Either)

@@ -26,7 +26,7 @@ pub(crate) enum EndpointStory {
     Unknown,
 }
 
-/// Tells how the provider handled its endpoint.
+/// How the provider handled its endpoint.
 pub(crate) fn endpoint_story(history: &History, contract: ContractVersion) -> EndpointStory {
     let Some(first) = history.provisioned_at(contract) else { return EndpointStory::Unknown };
     let object = &history.states[first].object;

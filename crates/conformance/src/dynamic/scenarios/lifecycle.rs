@@ -127,7 +127,7 @@ async fn meet(stage: &Stage, cluster: &DynamicObject, profile: &mut Profile) -> 
         match stage.adopt(name, cluster, true).await {
             Ok(_) => done = recorder.until(name, timeout, decided).await,
             Err(Adoption::Failed(error)) => return Err(error),
-            // Whoever refuses this is not waiting for it either.
+            // A provider that rejects this does not wait for it either.
             Err(Adoption::Refused(_) | Adoption::Missing) => {}
         }
         profile.controller = reacted();

@@ -53,7 +53,7 @@ pub(super) async fn play(
     if !until_provisioned(stage, name).await {
         outcomes.push(failed(
             format!("{name} was not provisioned within {:?} after the pause was over", stage.options.timeout),
-            "watch the Clusters too, and reconcile the InfraCluster when spec.paused or the annotation goes",
+            "watch the Clusters too, and reconcile the InfraCluster when spec.paused or the annotation is removed",
         ));
         return Ok(told(name, outcomes, shown.as_deref(), None, how));
     }
@@ -89,7 +89,7 @@ pub(super) async fn play(
     Ok(told(name, outcomes, shown.as_deref(), afterwards.as_deref(), how))
 }
 
-/// Waits until the provider knows of the pause. The condition tells; where there is none, a witness must do.
+/// Waits until the provider knows of the pause. The condition shows it; without one, so does a witness object.
 async fn arrival(stage: &Stage, profile: &Profile, name: &str) -> Result<(), Error> {
     let arrived = |history: &History| (condition(history.current()?, "Paused") == Some("True")).then_some(());
     if stage.recorder.until(name, stage.options.quiet_time, arrived).await.is_none() {

@@ -126,7 +126,7 @@ impl<'a, P: Iterator<Item = Result<(Event<'a>, Span), ScanError>>> Reader<P> {
                 continue;
             }
             if !keys.insert(key.clone()) {
-                return Err(YamlError { line, problem: format!("the key {key:?} is there twice") });
+                return Err(YamlError { line, problem: format!("the key {key:?} occurs twice") });
             }
             entries.push((key, value));
         }
@@ -154,7 +154,7 @@ impl<'a, P: Iterator<Item = Result<(Event<'a>, Span), ScanError>>> Reader<P> {
         }
     }
 
-    /// Adds what a merge key names; what is there already stays.
+    /// Adds what a merge key names; existing keys are kept.
     fn merge(&self, entries: &mut Map, keys: &mut HashSet<String>, value: Value) -> Result<(), YamlError> {
         match value {
             Value::Map(others) => {
@@ -177,7 +177,7 @@ impl<'a, P: Iterator<Item = Result<(Event<'a>, Span), ScanError>>> Reader<P> {
         let tag = tag.map(|it| format!("{}{}", it.handle(), it.suffix())).filter(|it| it != "!");
         let typed = match tag.as_deref().map(|it| it.strip_prefix(CORE_SCHEMA)) {
             None if style == ScalarStyle::Plain => return Ok(scalar::resolve(text)),
-            // What has a tag of somebody's own is text.
+            // A value with an unknown tag is text.
             None | Some(None | Some("str")) => return Ok(Value::Text(text.to_owned())),
             Some(Some("binary")) => return self.binary(text),
             Some(Some("timestamp")) => match timestamp(text) {

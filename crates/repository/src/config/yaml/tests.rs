@@ -111,8 +111,8 @@ fn what_cannot_be_read_is_told_with_its_line() {
     let bomb = format!("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n{}\n", levels.join("\n"));
     let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
     for (yaml, line, part) in [
-        ("a: 1\nb: 2\na: 3\n", 3, "\"a\" is there twice"),
-        ("x:\n  a: 1\n  a: 2\n", 3, "\"a\" is there twice"),
+        ("a: 1\nb: 2\na: 3\n", 3, "\"a\" occurs twice"),
+        ("x:\n  a: 1\n  a: 2\n", 3, "\"a\" occurs twice"),
         ("? [a]\n: b\n", 1, "a key must be text"),
         ("a: !!int x\n", 1, "not of the type !!int"),
         ("a: !!timestamp yes\n", 1, "not of the type !!timestamp"),
