@@ -322,14 +322,14 @@ async fn watch_as<K, T>(
 fn observed(client: Client, handle: Arc<WatchHandle>, resource: String) -> Client {
     let namespace = client.default_namespace().to_owned();
     let resource: Arc<str> = resource.into();
-    let ended_empty = Arc::new(AtomicU32::new(0));
+    let closed_empty = Arc::new(AtomicU32::new(0));
     let service = tower::service_fn(move |request: Request<Body>| {
         let (client, handle, resource) = (client.clone(), Arc::clone(&handle), Arc::clone(&resource));
-        let ended_empty = Arc::clone(&ended_empty);
+        let closed_empty = Arc::clone(&closed_empty);
         let starts_watch = is_watch(request.uri());
         async move {
             // kube opens a watch that has ended again without a pause.
-            if starts_watch && let count @ 1.. = ended_empty.load(Ordering::Relaxed) {
+            if starts_watch && let count @ 1.. = closed_empty.load(Ordering::Relaxed) {
                 tokio::select! {
                     () = tokio::time::sleep(retry_after(count)) => {}
                     () = handle.retry_now.notified() => {}
@@ -345,7 +345,7 @@ fn observed(client: Client, handle: Arc<WatchHandle>, resource: String) -> Clien
             };
             response.map(|response| {
                 let is_stream = starts_watch && response.status().is_success();
-                let state = is_stream.then(|| OpenWatch::new(handle, resource, ended_empty));
+                let state = is_stream.then(|| OpenWatch::new(handle, resource, closed_empty));
                 response.map(|body| WatchBody { body, state })
             })
         }
@@ -365,34 +365,34 @@ struct OpenWatch {
     handle: Arc<WatchHandle>,
     resource: Arc<str>,
     opened: Instant,
-    /// The last failure, and when it is forgiven.
+    /// The number of the last failure, and when the watch has been without one for long enough.
     settling: Option<(u64, Pin<Box<Sleep>>)>,
-    /// How many watches in a row ended early without having brought anything.
-    ended_empty: Arc<AtomicU32>,
+    /// How many watches in a row were closed early without having sent anything.
+    closed_empty: Arc<AtomicU32>,
     is_empty: bool,
 }
 
 impl OpenWatch {
-    fn new(handle: Arc<WatchHandle>, resource: Arc<str>, ended_empty: Arc<AtomicU32>) -> Self {
-        Self { handle, resource, opened: Instant::now(), settling: None, ended_empty, is_empty: true }
+    fn new(handle: Arc<WatchHandle>, resource: Arc<str>, closed_empty: Arc<AtomicU32>) -> Self {
+        Self { handle, resource, opened: Instant::now(), settling: None, closed_empty, is_empty: true }
     }
 
-    fn ended(&self) {
+    fn closed(&self) {
         if self.opened.elapsed() >= GRACE {
-            self.ended_empty.store(0, Ordering::Relaxed);
+            self.closed_empty.store(0, Ordering::Relaxed);
         } else if self.is_empty {
-            self.ended_empty.fetch_add(1, Ordering::Relaxed);
+            self.closed_empty.fetch_add(1, Ordering::Relaxed);
             self.handle.record.failed(&self.resource, "the server ends the watch at once", false);
         }
     }
 
-    fn brings_something(&mut self) {
+    fn received(&mut self) {
         self.is_empty = false;
-        self.ended_empty.store(0, Ordering::Relaxed);
+        self.closed_empty.store(0, Ordering::Relaxed);
     }
 
-    /// Takes in that nothing has come, and asks to be called again when that is long enough to be a good sign.
-    fn is_quiet(&mut self, cx: &mut Context<'_>) {
+    /// Takes in that nothing has come; after a while without an error the watch works.
+    fn settle(&mut self, cx: &mut Context<'_>) {
         let Some(failure) = self.handle.record.last_failure() else {
             self.settling = None;
             return;
@@ -420,9 +420,9 @@ impl HttpBody for WatchBody {
         let polled = Pin::new(&mut self.body).poll_frame(cx);
         if let Some(state) = &mut self.state {
             match &polled {
-                Poll::Pending => state.is_quiet(cx),
-                Poll::Ready(Some(Ok(_))) => state.brings_something(),
-                Poll::Ready(Some(Err(_)) | None) => state.ended(),
+                Poll::Pending => state.settle(cx),
+                Poll::Ready(Some(Ok(_))) => state.received(),
+                Poll::Ready(Some(Err(_)) | None) => state.closed(),
             }
         }
         polled

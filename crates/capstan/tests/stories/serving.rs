@@ -2,6 +2,7 @@
 
 use std::{path::Path, process::Stdio, time::Duration};
 
+use capstan_api::crd::Conversion;
 use capstan_runtime::install::install_crds;
 use capstan_testkit::{Plane, Story, generic, wait::LIMIT};
 use k8s_openapi::api::{
@@ -102,7 +103,9 @@ where
 
 #[tokio::test]
 async fn a_refused_watch_is_named_and_counted() {
-    let story = Story::begin_on(Plane::start().await, "refused").await;
+    let plane = Plane::start().await;
+    plane.install(Conversion::Nobody).await;
+    let story = Story::begin_on(plane, "refused").await;
     for kind in ["Machine", "ClusterClass"] {
         let mut crd = generic::crd(kind, &[]);
         crd.metadata.name = Some(format!("{}.cluster.x-k8s.io", crd.spec.names.plural));
