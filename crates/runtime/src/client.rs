@@ -284,8 +284,10 @@ pub struct NoConnection {
 
 /// The connector's own words are no more than "deadline has elapsed".
 fn explain_timeout(error: BoxError, limit: Duration) -> BoxError {
-    let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-    if inner.is_some_and(|it| it.is::<Elapsed>()) { NoConnection { limit }.into() } else { error }
+    match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        Some(inner) if inner.is::<Elapsed>() => NoConnection { limit }.into(),
+        _ => error,
+    }
 }
 
 /// The server accepted a request and sent nothing for too long. Callers see it as an [`io::Error`] that says `TimedOut`.

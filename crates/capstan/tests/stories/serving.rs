@@ -106,9 +106,10 @@ async fn a_refused_watch_is_named_and_counted() {
     let plane = Plane::start().await;
     plane.install(Conversion::Nobody).await;
     let story = Story::begin_on(plane, "refused").await;
-    for kind in ["Machine", "ClusterClass"] {
+    for (kind, plural) in [("Machine", "machines"), ("ClusterClass", "clusterclasses")] {
         let mut crd = generic::crd(kind, &[]);
-        crd.metadata.name = Some(format!("{}.cluster.x-k8s.io", crd.spec.names.plural));
+        crd.metadata.name = Some(format!("{plural}.cluster.x-k8s.io"));
+        plural.clone_into(&mut crd.spec.names.plural);
         "cluster.x-k8s.io".clone_into(&mut crd.spec.group);
         install_crds(&story.client, &[crd], "story").await.unwrap();
     }
