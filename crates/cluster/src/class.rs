@@ -7,10 +7,10 @@ use capstan_runtime::{
     ObjectKey, Observed,
     cache::Cached,
     hub::HubListener,
+    manager::Manager,
     watch::{Change, WatchState},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::Client;
 
 use crate::{
     controller::Waker,
@@ -59,9 +59,10 @@ pub(crate) struct ClassWatch {
 }
 
 impl ClassWatch {
-    pub(crate) fn new(client: Client, namespace: Option<String>, crds: Arc<Crds>, waker: Arc<Waker>) -> Self {
+    pub(crate) fn new(manager: &Manager, crds: Arc<Crds>, waker: Arc<Waker>) -> Self {
         let listener = Arc::new(WakeAll(Arc::clone(&waker))) as Arc<dyn HubListener<ClassRecord>>;
-        Self { kinds: CoreKinds::new(client, namespace, crds, ClassRecord::new, listener), waker }
+        let project = |_: &GroupKind, object| ClassRecord::new(object);
+        Self { kinds: CoreKinds::new(manager, crds, project, listener), waker }
     }
 
     /// The gates that a Cluster's class asks for; nothing while classes are still being loaded.

@@ -71,8 +71,9 @@ pub fn register(manager: &mut Manager, options: Options) {
     let recorder = manager.recorder("cluster-controller");
     let connections = connection::register(manager, options.connections, &clusters, &queue, recorder.clone());
     let listener = Arc::clone(&waker) as Arc<dyn HubListener<Foreign>>;
-    let hub = Hub::new(manager.client(), manager.namespace(), Foreign::new, listener);
-    let hub = Arc::new(hub.reporting_to(manager.outages()));
+    let project = |_: &GroupKind, object| Foreign::new(object);
+    let hub = Hub::new(manager.client(), manager.namespace(), project, listener, manager.outages());
+    let hub = Arc::new(hub);
 
     let filter = Some(&manager.options().watch_filter).filter(|value| !value.is_empty());
     let target = WatchTarget {
@@ -93,17 +94,12 @@ pub fn register(manager: &mut Manager, options: Options) {
         label_selector: None,
         field_selector: None,
     };
-    let (client, namespace) = (manager.client(), manager.namespace());
-    let descendants = Arc::new(DescendantWatch::new(
-        client.clone(),
-        namespace.clone(),
-        Arc::clone(&crds),
-        Arc::clone(&waker),
-    ));
-    let classes = Arc::new(ClassWatch::new(client, namespace, Arc::clone(&crds), Arc::clone(&waker)));
+    let descendants = Arc::new(DescendantWatch::new(manager, Arc::clone(&crds), Arc::clone(&waker)));
+    let classes = Arc::new(ClassWatch::new(manager, Arc::clone(&crds), Arc::clone(&waker)));
     let on_details = Arc::clone(&waker);
     let reader = Arc::new(CrdReader::new(
         manager.client(),
+        manager.outages(),
         Arc::new(move |crd: &str| on_details.wake_users_of(|kind| crd_name(&kind.group, &kind.kind) == crd)),
     ));
     let on_crd = CrdListener {

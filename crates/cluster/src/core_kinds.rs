@@ -11,9 +11,10 @@ use capstan_runtime::{
     ObjectKey, Observed,
     cache::{Cache, Cached},
     hub::{Hub, HubListener},
+    manager::Manager,
     watch::WatchState,
 };
-use kube::{Client, core::ApiResource};
+use kube::core::ApiResource;
 use tokio::time::Instant;
 
 use crate::crds::{Crds, Lookup};
@@ -87,13 +88,13 @@ impl<T: Cached> std::fmt::Debug for CoreKinds<T> {
 
 impl<T: Cached> CoreKinds<T> {
     pub(crate) fn new(
-        client: Client,
-        namespace: Option<String>,
+        manager: &Manager,
         crds: Arc<Crds>,
-        project: fn(Observed) -> T,
+        project: fn(&GroupKind, Observed) -> T,
         listener: Arc<dyn HubListener<T>>,
     ) -> Self {
-        Self { crds, hub: Hub::new(client, namespace, project, listener), watched: Mutex::default() }
+        let hub = Hub::new(manager.client(), manager.namespace(), project, listener, manager.outages());
+        Self { crds, hub, watched: Mutex::default() }
     }
 
     /// What is known of a kind's objects; it is watched from then on.

@@ -12,6 +12,7 @@ use capstan_api::contract::{NoCompatibleContract, PickedVersion, pick_served_ver
 use capstan_runtime::{
     ObjectKey, Observed,
     cache::{Cache, Cached},
+    outages::Outages,
     watch::{Change, Listener, WatchHandle, WatchState, WatchTarget, watch},
 };
 use k8s_openapi::{
@@ -150,6 +151,7 @@ pub(crate) type OnDetails = Arc<dyn Fn(&str) + Send + Sync>;
 /// The CustomResourceDefinitions that Clusters refer to, each watched as a whole.
 pub(crate) struct CrdReader {
     client: Client,
+    outages: Outages,
     on_details: OnDetails,
     watched: Mutex<HashMap<String, Reading>>,
 }
@@ -184,9 +186,9 @@ impl std::fmt::Debug for CrdReader {
 }
 
 impl CrdReader {
-    /// A reader that watches nothing yet.
-    pub(crate) fn new(client: Client, on_details: OnDetails) -> Self {
-        Self { client, on_details, watched: Mutex::default() }
+    /// A reader that watches nothing yet. Broken watches are reported to `outages`.
+    pub(crate) fn new(client: Client, outages: Outages, on_details: OnDetails) -> Self {
+        Self { client, outages, on_details, watched: Mutex::default() }
     }
 
     /// What is known of a CRD that exists; it is watched from then on.
@@ -208,7 +210,7 @@ impl CrdReader {
     }
 
     fn start(&self, crd: &str) -> Reading {
-        let (cache, handle) = (Cache::default(), Arc::new(WatchHandle::default()));
+        let (cache, handle) = (Cache::default(), Arc::new(WatchHandle::new(&self.outages)));
         let target = WatchTarget {
             resource: ApiResource::erase::<CustomResourceDefinition>(&()),
             namespace: None,
@@ -256,7 +258,7 @@ mod tests {
         let crds = Crds::default();
         let name = ObjectKey::new("", "machines.cluster.x-k8s.io");
         assert!(matches!(crds.find(&name), Lookup::Loading));
-        crds.watched_by(Arc::default());
+        crds.watched_by(Arc::new(WatchHandle::new(&Outages::default())));
         assert!(matches!(crds.find(&name), Lookup::Loading), "the first list is under way");
         let listed = Observed {
             metadata: ObjectMeta { resource_version: Some("1".into()), ..ObjectMeta::default() },

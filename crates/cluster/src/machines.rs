@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use capstan_api::{
     cluster::v1beta2::{MachinesStatus, WorkersStatus},
-    conditions::{self, Aggregate, ConditionRef, ConditionStatus, Polarity, Reasons, Report, Source},
+    conditions::{
+        self, Aggregate, ConditionRef, ConditionStatus, Polarity, ReadError, Reasons, Report, Source,
+    },
 };
 use jiff::{SignedDuration, Timestamp};
 
@@ -147,11 +149,15 @@ fn some(draft: &Draft<'_>, subject: &Subject, members: &[&Member]) -> Report {
         // The control plane of another Cluster says nothing about this one.
         Referenced::Found(_) if draft.findings.control_plane.trouble.is_some() => None,
         Referenced::Found(found) => {
+            let (kind, name) = (found.reference.kind.as_str(), found.reference.name.as_str());
             let essence = draft.findings.control_plane.essence.as_ref();
+            let reports = essence.map(|it| conditions::read_from(&format!("{kind} {name}"), it));
             // A control plane need not report these, so that one that does not is no unknown.
-            let reports = essence.and_then(|essence| conditions::read(essence).ok()).unwrap_or_default();
-            let said = reports.into_iter().find(|report| report.type_ == subject.source);
-            said.map(|report| (found.reference.kind.as_str(), found.reference.name.as_str(), report))
+            let said = match reports.unwrap_or_else(|| Ok(Vec::new())) {
+                Ok(reports) => reports.into_iter().find(|report| report.type_ == subject.source),
+                Err(error) => Some(invalid(subject.source, &error)),
+            };
+            said.map(|report| (kind, name, report))
         }
         Referenced::Nothing | Referenced::ClusterScoped { .. } | Referenced::Missing { .. } => None,
     };
@@ -167,6 +173,12 @@ fn some(draft: &Draft<'_>, subject: &Subject, members: &[&Member]) -> Report {
         .polarity(Polarity::Negative)
         .reasons(subject.reasons);
     aggregate.merge(&sources).unwrap_or_else(|_| Report::new(subject.target, false, subject.none))
+}
+
+/// What is known of a condition that is in a malformed list.
+fn invalid(type_: &str, error: &ReadError) -> Report {
+    Report::new(type_, ConditionStatus::Unknown, conditions::reason::INVALID_CONDITION_REPORTED)
+        .with_message(error.to_string())
 }
 
 /// Whether unhealthy Machines are being replaced.

@@ -331,10 +331,10 @@ impl<'a> Draft<'a> {
 
     /// Plans the adoption of an object; says whether the object is the Cluster's own once the plan is carried out.
     fn adopt(&mut self, found: &FoundObject, finding: fn(&mut Findings) -> &mut status::Finding) -> bool {
-        if self.cluster.is_deleting() || is_deleting(found) {
-            return has_owner(metadata(found), self.cluster.uid());
-        }
         match ownership::adopt(self.cluster, metadata(found)) {
+            Ok(_) if self.cluster.is_deleting() || is_deleting(found) => {
+                has_owner(metadata(found), self.cluster.uid())
+            }
             Ok(None) => true,
             Ok(Some(patch)) => {
                 let (resource, key, metadata) = (found.resource.clone(), self.key_of(found), metadata(found));

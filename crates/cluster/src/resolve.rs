@@ -142,7 +142,7 @@ fn api_resource(reference: &ObjectReference, crd: &str, picked: &PickedVersion) 
 
 #[cfg(test)]
 mod tests {
-    use capstan_runtime::{hub::HubListener, watch::Change};
+    use capstan_runtime::{hub::HubListener, outages::Outages, watch::Change};
     use kube::{Client, Config};
 
     use super::*;
@@ -157,10 +157,11 @@ mod tests {
     #[tokio::test]
     async fn a_reference_without_group_is_reported_before_anything_is_looked_up() {
         let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
+        let project = |_: &GroupKind, object| Foreign::new(object);
         let resolver = Resolver {
             crds: Arc::default(),
-            reader: Arc::new(CrdReader::new(client.clone(), Arc::new(|_: &str| {}))),
-            hub: Arc::new(Hub::new(client, None, Foreign::new, Arc::new(NoListener))),
+            reader: Arc::new(CrdReader::new(client.clone(), Outages::default(), Arc::new(|_: &str| {}))),
+            hub: Arc::new(Hub::new(client, None, project, Arc::new(NoListener), Outages::default())),
         };
         let reference =
             ObjectReference { api_group: String::new(), kind: "FooCluster".into(), name: "ic".into() };

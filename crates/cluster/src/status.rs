@@ -370,10 +370,10 @@ fn judge_legacy(draft: &Draft<'_>, subject: &Subject, judged: Option<&Report>) -
         Referenced::Found(found) => {
             let mirrored = legacy::mirror(&legacy::read(finding.essence.as_ref()?), subject.legacy);
             match (mirrored, judged) {
-                (Some(mirrored), _) => mirrored,
-                (None, Some(report)) if report.reason == conditions::reason::INVALID_CONDITION_REPORTED => {
+                (_, Some(report)) if report.reason == conditions::reason::INVALID_CONDITION_REPORTED => {
                     repeat(subject, report)
                 }
+                (Some(mirrored), _) => mirrored,
                 (None, _) if is_deleting(found) => info("Deleting"),
                 (None, _) if finding.done => legacy::Report::holds(subject.legacy),
                 (None, _) => info(subject.legacy_waiting),

@@ -1,5 +1,7 @@
 //! Failed requests to an API server.
 
+use std::io;
+
 use kube::core::Status;
 
 /// A failed request to a management cluster.
@@ -76,10 +78,13 @@ pub fn is_about_schema(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.message.starts_with("failed to create typed patch object"))
 }
 
-/// Whether the same request may succeed later.
+/// Whether the same request may succeed later. One that timed out has waited long enough: the server is silent.
 pub fn is_transient(error: &kube::Error) -> bool {
+    let causes = std::iter::successors(Some(error as &dyn std::error::Error), |it| it.source());
+    let mut failures = causes.filter_map(|it| it.downcast_ref::<io::Error>());
     match error {
         error if is_about_schema(error) => false,
+        _ if failures.any(|it| it.kind() == io::ErrorKind::TimedOut) => false,
         kube::Error::Api(status) => matches!(status.code, 408 | 409 | 429 | 500..=599),
         kube::Error::HyperError(_) | kube::Error::Service(_) => true,
         _ => false,
@@ -122,6 +127,22 @@ fn reason(error: &kube::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_that_stays_silent_is_not_asked_again() {
+        let io = |kind| kube::Error::Service(io::Error::new(kind, "why").into());
+        let api = |code| kube::Error::Api(Status::failure("why", "").with_code(code).boxed());
+        for (error, expected) in [
+            (io(io::ErrorKind::TimedOut), false),
+            (io(io::ErrorKind::ConnectionRefused), true),
+            (io(io::ErrorKind::ConnectionReset), true),
+            (kube::Error::Service("why".into()), true),
+            (api(503), true),
+            (api(403), false),
+        ] {
+            assert_eq!(is_transient(&error), expected, "{error:?}");
+        }
+    }
 
     #[test]
     fn a_web_page_is_not_quoted() {

@@ -1,7 +1,7 @@
 //! The client that all parts of a process share.
 
 use std::{
-    fmt,
+    fmt, io,
     path::PathBuf,
     pin::Pin,
     sync::Arc,
@@ -27,9 +27,9 @@ use kube::{
 use rustls::{ClientConfig, client::Resumption};
 use tokio::{
     sync::Semaphore,
-    time::{Instant, Sleep},
+    time::{Instant, Sleep, error::Elapsed},
 };
-use tower::{BoxError, Layer, Service, ServiceBuilder};
+use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt};
 
 use crate::{
     fence::{LeaderOnly, NotLeading},
@@ -259,6 +259,7 @@ where
     connector.set_connect_timeout(Some(connect_limit));
     connector.set_read_timeout(Some(SILENCE_LIMIT));
     connector.set_write_timeout(Some(SILENCE_LIMIT));
+    let connector = connector.map_err(move |error| explain_timeout(error, connect_limit));
     let client: hyper_util::client::legacy::Client<_, Body> =
         hyper_util::client::legacy::Client::builder(TokioExecutor::new())
             .pool_max_idle_per_host(most_idle)
@@ -272,11 +273,34 @@ where
     Ok(ClientBuilder::new(service, config.default_namespace.clone()).with_layer(layer).build())
 }
 
-/// The server accepted a request and sent nothing for too long.
+/// No connection was made in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "no connection within {limit:?}: the server does not accept connections, or does not answer the TLS handshake"
+)]
+pub struct NoConnection {
+    limit: Duration,
+}
+
+/// The connector's own words are no more than "deadline has elapsed".
+fn explain_timeout(error: BoxError, limit: Duration) -> BoxError {
+    match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        Some(inner) if inner.is::<Elapsed>() => NoConnection { limit }.into(),
+        _ => error,
+    }
+}
+
+/// The server accepted a request and sent nothing for too long. Callers see it as an [`io::Error`] that says `TimedOut`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the server did not answer within {limit:?}")]
 pub struct NoAnswer {
     limit: Duration,
+}
+
+impl NoAnswer {
+    fn within(limit: Duration) -> BoxError {
+        io::Error::new(io::ErrorKind::TimedOut, Self { limit }).into()
+    }
 }
 
 /// Counts requests, holds them back where a rate or a number is set, and gives up on servers that do not answer.
@@ -348,7 +372,7 @@ where
                 None => response.await.map_err(Into::into),
                 Some(limit) => match tokio::time::timeout(limit, response).await {
                     Ok(response) => response.map_err(Into::into),
-                    Err(_) => Err(NoAnswer { limit }.into()),
+                    Err(_) => Err(NoAnswer::within(limit)),
                 },
             };
             drop(place);
@@ -399,7 +423,7 @@ where
             sleep.as_mut().reset(Instant::now() + *limit);
             return polled.map_err(Into::into);
         }
-        sleep.as_mut().poll(cx).map(|()| Some(Err(NoAnswer { limit: *limit }.into())))
+        sleep.as_mut().poll(cx).map(|()| Some(Err(NoAnswer::within(*limit))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -468,10 +492,37 @@ mod tests {
         for answers in [false, true] {
             let api: Api<ConfigMap> = Api::default_namespaced(stalled(answers));
             let started = Instant::now();
-            let error = with_causes(&api.get("a").await.unwrap_err());
-            assert!(error.contains("the server did not answer within 30s"), "{error}");
+            let error = api.get("a").await.unwrap_err();
+            let words = with_causes(&error);
+            assert!(words.contains("the server did not answer within 30s"), "{words}");
             assert_eq!(started.elapsed().as_secs(), 30);
+            let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |it| it.source());
+            let mut kinds = causes.filter_map(|it| it.downcast_ref::<io::Error>()).map(io::Error::kind);
+            assert!(
+                kinds.any(|it| it == io::ErrorKind::TimedOut),
+                "callers must see that it timed out: {error:?}"
+            );
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_does_not_answer_the_tls_handshake_is_given_up() {
+        // Another test may have been faster.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        // Whoever connects is accepted by the kernel and never answered.
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let kubeconfig = serde_json::json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "x",
+            "contexts": [{"name": "x", "context": {"cluster": "c"}}],
+            "clusters": [{"name": "c", "cluster": {"server": format!("https://{}", listener.local_addr().unwrap())}}],
+        });
+        let server = load(Kubeconfig::from_yaml(&kubeconfig.to_string()), None).await.unwrap();
+        let client = connect(server, &ClientOptions::default(), &Metrics::default()).unwrap();
+        let started = Instant::now();
+        let error = with_causes(&Api::<ConfigMap>::default_namespaced(client).get("a").await.unwrap_err());
+        assert!(error.contains("no connection within 5s: the server does not"), "{error}");
+        assert!(!error.contains("deadline has elapsed"), "{error}");
+        assert_eq!(started.elapsed().as_secs(), 5);
     }
 
     #[tokio::test(start_paused = true)]

@@ -30,7 +30,7 @@ pub trait HubListener<T>: Send + Sync + 'static {
 pub struct Hub<T: Cached> {
     client: Client,
     namespace: Option<String>,
-    project: fn(Observed) -> T,
+    project: fn(&GroupKind, Observed) -> T,
     listener: Arc<dyn HubListener<T>>,
     kinds: Mutex<HashMap<GroupKind, Entry<T>>>,
     outages: Outages,
@@ -65,22 +65,16 @@ impl<T: Cached> fmt::Debug for Hub<T> {
 }
 
 impl<T: Cached> Hub<T> {
-    /// A hub that watches nothing yet. `project` keeps of an object what its readers need.
+    /// A hub that watches nothing yet. `project` keeps of an object what its readers need. Broken watches are reported
+    /// to `outages`, see [`Manager::outages`](crate::manager::Manager::outages).
     pub fn new(
         client: Client,
         namespace: Option<String>,
-        project: fn(Observed) -> T,
+        project: fn(&GroupKind, Observed) -> T,
         listener: Arc<dyn HubListener<T>>,
+        outages: Outages,
     ) -> Self {
-        let (kinds, outages) = (Mutex::default(), Outages::default());
-        Self { client, namespace, project, listener, kinds, outages }
-    }
-
-    /// Reports broken watches with others, see [`Manager::outages`](crate::manager::Manager::outages).
-    #[must_use]
-    pub fn reporting_to(mut self, outages: Outages) -> Self {
-        self.outages = outages;
-        self
+        Self { client, namespace, project, listener, kinds: Mutex::default(), outages }
     }
 
     /// Makes sure that a kind is watched in that version.
@@ -123,7 +117,7 @@ impl<T: Cached> Hub<T> {
     }
 
     fn start(&self, kind: &GroupKind, resource: &ApiResource) -> Entry<T> {
-        let (cache, handle) = (Cache::default(), Arc::new(WatchHandle::reporting_to(&self.outages)));
+        let (cache, handle) = (Cache::default(), Arc::new(WatchHandle::new(&self.outages)));
         let target = WatchTarget {
             resource: resource.clone(),
             namespace: self.namespace.clone(),
@@ -131,10 +125,11 @@ impl<T: Cached> Hub<T> {
             field_selector: None,
         };
         let listener = ForKind { kind: kind.clone(), listener: Arc::clone(&self.listener) };
+        let (project, of) = (self.project, kind.clone());
         let task = tokio::spawn(watch(
             self.client.clone(),
             target,
-            self.project,
+            move |object| project(&of, object),
             cache.clone(),
             listener,
             Arc::clone(&handle),

@@ -1,5 +1,7 @@
 //! Watches that are broken for longer than a moment: each outage is logged when it begins and when it ends, counted, and
 //! listed while it lasts.
+//!
+//! A watch works again once it brings an event, or once it has been open for a while without an error.
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +15,7 @@ use tracing::{info, warn};
 use crate::metrics::Metrics;
 
 /// Watches break and resume all the time. What lasts longer than this is an outage.
-const GRACE: Duration = Duration::from_secs(5);
+pub(crate) const GRACE: Duration = Duration::from_secs(5);
 
 /// The outages of all watches of a process. Clones share them.
 #[derive(Clone, Debug, Default)]
@@ -71,12 +73,8 @@ pub(crate) struct Record {
 struct State {
     broken_since: Option<Instant>,
     is_reported: bool,
-}
-
-impl Default for Record {
-    fn default() -> Self {
-        Outages::default().record()
-    }
+    /// All failures so far.
+    failures: u64,
 }
 
 impl Record {
@@ -84,6 +82,7 @@ impl Record {
     pub(crate) fn failed(&self, resource: &str, reason: &str, lasting: bool) {
         let now = Instant::now();
         let mut state = lock(&self.state);
+        state.failures += 1;
         let since = *state.broken_since.get_or_insert(now);
         if state.is_reported || (!lasting && now - since < GRACE) {
             return;
@@ -97,12 +96,33 @@ impl Record {
 
     /// Records that the watch works.
     pub(crate) fn works(&self, resource: &str) {
-        let state = std::mem::take(&mut *lock(&self.state));
-        let Some(since) = state.broken_since.filter(|_| state.is_reported) else {
-            return;
-        };
-        info!(resource, outage = ?since.elapsed(), "watch works again");
+        if let Some(outage) = self.clear() {
+            info!(resource, ?outage, "watch works again");
+        }
+    }
+
+    /// Takes in that the server does not serve the kind: there is nothing to watch.
+    pub(crate) fn absent(&self, resource: &str) {
+        if let Some(outage) = self.clear() {
+            info!(resource, ?outage, "the kind is not served, its watch is not broken any more");
+        }
+    }
+
+    /// The number of the last failure; nothing if the watch works.
+    pub(crate) fn last_failure(&self) -> Option<u64> {
+        let state = lock(&self.state);
+        state.broken_since.map(|_| state.failures)
+    }
+
+    /// Ends an outage; says how long it was, if it was reported.
+    fn clear(&self) -> Option<Duration> {
+        let mut state = lock(&self.state);
+        let since = state.broken_since.take();
+        if !std::mem::take(&mut state.is_reported) {
+            return None;
+        }
         lock(&self.outages.shared).lasting.remove(&self.number);
+        since.map(|since| since.elapsed())
     }
 }
 

@@ -122,7 +122,7 @@ impl ProxyVariables {
             .map(str::trim)
             .filter_map(|entry| match entry {
                 "*" => Some(None),
-                entry => host_for_port(entry, port_of(server)).map(Some),
+                entry => host_for_port(entry, port_of(server)).and_then(|it| domain_of(it, server)).map(Some),
             })
             .collect();
         // An entry of `*` leaves no list.
@@ -145,6 +145,13 @@ fn host_for_port(entry: &str, port: u16) -> Option<&str> {
         }
         None => Some(entry),
     }
+}
+
+/// What the library takes for an entry: `*.a.test` means `.a.test`, and neither means `a.test`.
+fn domain_of<'a>(entry: &'a str, server: &Uri) -> Option<&'a str> {
+    let entry = entry.strip_prefix('*').filter(|it| it.starts_with('.')).unwrap_or(entry);
+    let bare = entry.strip_prefix('.').zip(server.host());
+    bare.is_none_or(|(domain, host)| !domain.eq_ignore_ascii_case(host)).then_some(entry)
 }
 
 fn is_local(server: &Uri) -> bool {
@@ -393,6 +400,11 @@ mod tests {
             (all("a.test"), "https://x.a.test", None),
             (all("a.test"), "https://xa.test", https),
             (all(".a.test"), "https://x.a.test", None),
+            (all(".a.test"), "https://a.test", https),
+            (all("*.a.test"), "https://x.y.a.test", None),
+            (all("*.A.test:6443"), "https://x.a.test:6443", None),
+            (all("*.a.test"), "https://a.test", https),
+            (all("*a.test"), "https://xa.test", https),
             (all("10.0.0.0/8"), "https://10.0.0.1:6443", None),
             (all("10.0.0.0/8"), "https://11.0.0.1:6443", https),
             (all("fd00::/8"), "https://[fd00::1]:6443", None),

@@ -56,14 +56,14 @@ impl Readiness {
 
     /// Adds a watch that must be synced first.
     pub fn expect(&self, name: impl Into<String>) -> Arc<WatchHandle> {
-        let handle = Arc::new(WatchHandle::reporting_to(&self.outages));
+        let handle = Arc::new(WatchHandle::new(&self.outages));
         lock(&self.watches).push((name.into(), Arc::clone(&handle)));
         handle
     }
 
     /// Adds a watch that is listed, but not waited for.
     pub fn mention(&self, name: impl Into<String>) -> Arc<WatchHandle> {
-        let handle = Arc::new(WatchHandle::reporting_to(&self.outages));
+        let handle = Arc::new(WatchHandle::new(&self.outages));
         lock(&self.others).push((name.into(), Arc::clone(&handle)));
         handle
     }

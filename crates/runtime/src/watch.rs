@@ -3,15 +3,19 @@
 use std::{
     collections::HashSet,
     fmt,
+    pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
+    task::{Context, Poll},
     time::Duration,
 };
 
 use futures::StreamExt;
 use http::Request;
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use hyper::body::Bytes;
 use kube::{
     Api, Client,
     client::Body,
@@ -19,7 +23,10 @@ use kube::{
     runtime::watcher::{self, Event, watcher},
 };
 use serde::de::DeserializeOwned;
-use tokio::sync::Notify;
+use tokio::{
+    sync::Notify,
+    time::{Instant, Sleep},
+};
 use tracing::debug;
 
 use crate::{
@@ -28,7 +35,7 @@ use crate::{
     client::is_watch,
     controller::with_causes,
     observed::{Observed, ObservedMetadata, ObservedSecret},
-    outages::{Outages, Record},
+    outages::{GRACE, Outages, Record},
 };
 
 /// Objects a page while listing: small pages keep the peak of memory low.
@@ -89,21 +96,15 @@ pub struct WatchHandle {
     record: Record,
 }
 
-impl Default for WatchHandle {
-    fn default() -> Self {
+impl WatchHandle {
+    /// The state of a watch that has not begun; its outages are reported with others.
+    pub fn new(outages: &Outages) -> Self {
         Self {
             state: std::sync::Mutex::new(WatchState::Syncing),
             was_synced: AtomicBool::new(false),
             retry_now: Notify::new(),
-            record: Record::default(),
+            record: outages.record(),
         }
-    }
-}
-
-impl WatchHandle {
-    /// The state of a watch whose outages are reported with others.
-    pub fn reporting_to(outages: &Outages) -> Self {
-        Self { record: outages.record(), ..Self::default() }
     }
 
     /// The current state.
@@ -253,6 +254,7 @@ async fn watch_as<K, T>(
             }
             Ok(Event::Apply(object)) => {
                 failures = 0;
+                handle.record.works(&resource);
                 let key = ObjectKey::of(&object);
                 // Most of what comes is the echo of our own writes: it need not be reduced to be known.
                 if cache.knows(&key, object.meta()) {
@@ -267,6 +269,7 @@ async fn watch_as<K, T>(
             }
             Ok(Event::Delete(object)) => {
                 failures = 0;
+                handle.record.works(&resource);
                 let key = ObjectKey::of(&object);
                 // A successor of the same name may be known already.
                 let same = cache.get(&key).is_some_and(|known| known.metadata().uid == object.meta().uid);
@@ -281,6 +284,7 @@ async fn watch_as<K, T>(
                     Trouble::Absent => {
                         forget_all_but(&HashSet::new());
                         enter(WatchState::Absent);
+                        handle.record.absent(&resource);
                     }
                     Trouble::Refused(reason) => {
                         enter(WatchState::Failing(reason.clone()));
@@ -288,6 +292,7 @@ async fn watch_as<K, T>(
                     }
                     Trouble::Expired => {
                         debug!(%resource, "the server has forgotten the watch's resourceVersion, listing again");
+                        handle.record.failed(&resource, &with_causes(&error), false);
                     }
                     Trouble::Passing => {
                         debug!(%resource, %error, "watch broken, retrying");
@@ -313,14 +318,23 @@ async fn watch_as<K, T>(
 }
 
 /// A client that reports how the server answers watch requests. The stream of events alone does not show that a watch
-/// works again before the next object changes, nor that a request is not answered.
+/// works again before the next object changes, nor that a request is not answered, nor that a watch ends at once.
 fn observed(client: Client, handle: Arc<WatchHandle>, resource: String) -> Client {
     let namespace = client.default_namespace().to_owned();
     let resource: Arc<str> = resource.into();
+    let closed_empty = Arc::new(AtomicU32::new(0));
     let service = tower::service_fn(move |request: Request<Body>| {
         let (client, handle, resource) = (client.clone(), Arc::clone(&handle), Arc::clone(&resource));
+        let closed_empty = Arc::clone(&closed_empty);
         let starts_watch = is_watch(request.uri());
         async move {
+            // kube opens a watch that has ended again without a pause.
+            if starts_watch && let count @ 1.. = closed_empty.load(Ordering::Relaxed) {
+                tokio::select! {
+                    () = tokio::time::sleep(retry_after(count)) => {}
+                    () = handle.retry_now.notified() => {}
+                }
+            }
             let mut response = Box::pin(client.send(request));
             let response = if let Ok(response) = tokio::time::timeout(ANSWER_LIMIT, &mut response).await {
                 response
@@ -329,13 +343,98 @@ fn observed(client: Client, handle: Arc<WatchHandle>, resource: String) -> Clien
                 handle.record.failed(&resource, &reason, true);
                 response.await
             };
-            if starts_watch && response.as_ref().is_ok_and(|it| it.status().is_success()) {
-                handle.record.works(&resource);
-            }
-            response
+            response.map(|response| {
+                let is_stream = starts_watch && response.status().is_success();
+                let state = is_stream.then(|| OpenWatch::new(handle, resource, closed_empty));
+                response.map(|body| WatchBody { body, state })
+            })
         }
     });
     Client::new(service, namespace)
+}
+
+/// A body that reports how the watch fares whose events it brings.
+struct WatchBody {
+    body: Body,
+    /// Nothing if it is not a watch's.
+    state: Option<OpenWatch>,
+}
+
+/// A watch that the server has agreed to, which is not to say that it works.
+struct OpenWatch {
+    handle: Arc<WatchHandle>,
+    resource: Arc<str>,
+    opened: Instant,
+    /// The number of the last failure, and when the watch has been without one for long enough.
+    settling: Option<(u64, Pin<Box<Sleep>>)>,
+    /// How many watches in a row were closed early without having sent anything.
+    closed_empty: Arc<AtomicU32>,
+    is_empty: bool,
+}
+
+impl OpenWatch {
+    fn new(handle: Arc<WatchHandle>, resource: Arc<str>, closed_empty: Arc<AtomicU32>) -> Self {
+        Self { handle, resource, opened: Instant::now(), settling: None, closed_empty, is_empty: true }
+    }
+
+    fn closed(&self) {
+        if self.opened.elapsed() >= GRACE {
+            self.closed_empty.store(0, Ordering::Relaxed);
+        } else if self.is_empty {
+            self.closed_empty.fetch_add(1, Ordering::Relaxed);
+            self.handle.record.failed(&self.resource, "the server ends the watch at once", false);
+        }
+    }
+
+    fn received(&mut self) {
+        self.is_empty = false;
+        self.closed_empty.store(0, Ordering::Relaxed);
+    }
+
+    /// Takes in that nothing has come; after a while without an error the watch works.
+    fn settle(&mut self, cx: &mut Context<'_>) {
+        let Some(failure) = self.handle.record.last_failure() else {
+            self.settling = None;
+            return;
+        };
+        if self.settling.as_ref().is_none_or(|(known, _)| *known != failure) {
+            self.settling = Some((failure, Box::pin(tokio::time::sleep(GRACE))));
+        }
+        if let Some((_, sleep)) = &mut self.settling
+            && sleep.as_mut().poll(cx).is_ready()
+        {
+            self.settling = None;
+            self.handle.record.works(&self.resource);
+        }
+    }
+}
+
+impl HttpBody for WatchBody {
+    type Data = Bytes;
+    type Error = kube::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, kube::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        if let Some(state) = &mut self.state {
+            match &polled {
+                Poll::Pending => state.settle(cx),
+                Poll::Ready(Some(Ok(_))) => state.received(),
+                Poll::Ready(Some(Err(_)) | None) => state.closed(),
+            }
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }
 
 /// The name of a kind's CRD, or of a built-in resource.
@@ -382,34 +481,23 @@ mod tests {
     use std::sync::Mutex;
 
     use http::Response;
-    use http_body_util::{BodyExt, Full, StreamBody};
-    use hyper::body::Bytes;
+    use http_body_util::{BodyExt, StreamBody, combinators::UnsyncBoxBody};
     use kube::core::GroupVersionKind;
     use tower::BoxError;
 
     use super::*;
     use crate::metrics::Metrics;
 
+    type Answer = (u16, &'static str);
+
     /// Answers list and watch requests by a script, and keeps the last watch open for ever.
-    fn scripted(answers: &'static [(u16, &'static str)]) -> Client {
-        let turn = Arc::new(Mutex::new(0));
+    fn scripted(answers: &[Answer]) -> Client {
+        let answers = Arc::new(Mutex::new(answers.to_vec().into_iter()));
         let service = tower::service_fn(move |_request: Request<Body>| {
-            let turn = Arc::clone(&turn);
+            let next = answers.lock().unwrap().next();
             async move {
-                let next = {
-                    let mut turn = turn.lock().unwrap();
-                    *turn += 1;
-                    answers.get(*turn - 1)
-                };
                 match next {
-                    Some((code, body)) => {
-                        let body = if *body == OPEN {
-                            StreamBody::new(futures::stream::pending::<Result<_, BoxError>>()).boxed_unsync()
-                        } else {
-                            Full::new(Bytes::from_static(body.as_bytes())).map_err(Into::into).boxed_unsync()
-                        };
-                        Response::builder().status(*code).body(body)
-                    }
+                    Some((code, text)) => Response::builder().status(code).body(body(text)),
                     None => std::future::pending().await,
                 }
             }
@@ -417,7 +505,23 @@ mod tests {
         Client::new(service, "default")
     }
 
-    /// A body that never ends.
+    /// A body that is sent line by line; `pause 3` takes as many seconds, and `open` for ever.
+    fn body(text: &'static str) -> UnsyncBoxBody<Bytes, BoxError> {
+        let lines = futures::stream::iter(text.split_inclusive('\n'));
+        let frames = lines.then(|line| async move {
+            let word = line.trim_end();
+            if word == OPEN {
+                std::future::pending::<()>().await;
+            } else if let Some(seconds) = word.strip_prefix("pause ") {
+                tokio::time::sleep(Duration::from_secs(seconds.parse()?)).await;
+                return Ok(Frame::data(Bytes::new()));
+            }
+            Ok(Frame::data(Bytes::from_static(line.as_bytes())))
+        });
+        StreamBody::new(frames).boxed_unsync()
+    }
+
+    /// A line of a body that never ends.
     const OPEN: &str = "open";
     const ONE: &str = r#"{"kind":"FooList","apiVersion":"g/v1","metadata":{"resourceVersion":"5"},
         "items":[{"metadata":{"name":"a","namespace":"n","uid":"u","resourceVersion":"4"}}]}"#;
@@ -427,14 +531,15 @@ mod tests {
         "message":"foos is forbidden","reason":"Forbidden","code":403}"#;
 
     /// Every state that a watch goes through, until it has nothing more to say.
-    async fn states(answers: &'static [(u16, &'static str)]) -> (Vec<WatchState>, Cache<Observed>) {
-        run(answers, Arc::default()).await
+    async fn states(answers: &[Answer]) -> (Vec<WatchState>, Cache<Observed>) {
+        run(answers, &Outages::default()).await.0
     }
 
+    /// The same; the handle keeps the outage that there is in the end.
     async fn run(
-        answers: &'static [(u16, &'static str)],
-        handle: Arc<WatchHandle>,
-    ) -> (Vec<WatchState>, Cache<Observed>) {
+        answers: &[Answer],
+        outages: &Outages,
+    ) -> ((Vec<WatchState>, Cache<Observed>), Arc<WatchHandle>) {
         struct Listening(Arc<Mutex<Vec<WatchState>>>);
         impl Listener<Observed> for Listening {
             fn changed(&self, _change: Change<'_, Observed>) {}
@@ -443,7 +548,7 @@ mod tests {
             }
         }
         let seen = Arc::new(Mutex::new(Vec::new()));
-        let cache = Cache::default();
+        let (cache, handle) = (Cache::default(), Arc::new(WatchHandle::new(outages)));
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("g", "v1", "Foo"));
         let target = WatchTarget { resource, namespace: None, label_selector: None, field_selector: None };
         let run = watch(
@@ -452,12 +557,12 @@ mod tests {
             |object| object,
             cache.clone(),
             Listening(Arc::clone(&seen)),
-            handle,
+            Arc::clone(&handle),
         );
         // Paused time jumps ahead whenever nothing can happen but timers.
         let _ = tokio::time::timeout(Duration::from_mins(1), run).await;
         let seen = seen.lock().unwrap().clone();
-        (seen, cache)
+        ((seen, cache), handle)
     }
 
     #[tokio::test(start_paused = true)]
@@ -495,33 +600,61 @@ mod tests {
         assert_eq!(states[1], WatchState::Synced);
     }
 
+    const AWAY: &str = r#"{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"etcd is away","code":500}}"#;
+    const MODIFIED: &str = r#"{"type":"MODIFIED","object":{"metadata":{"name":"a","namespace":"n","uid":"u","resourceVersion":"6"}}}"#;
+
+    /// The lines of a watch's body.
+    fn lines(lines: &[&str]) -> &'static str {
+        (lines.join("\n") + "\n").leak()
+    }
+
     #[tokio::test(start_paused = true)]
-    async fn an_outage_after_the_first_list_is_reported_until_the_watch_works_again() {
-        const OH: (u16, &str) = (500, "oh");
-        const LIST: (u16, &str) = (200, ONE);
-        // Retries are 0.1 s apart, then twice as long each time, up to 5 s.
-        const SHORT: &[(u16, &str)] = &[LIST, OH, OH, OH, (200, OPEN)];
-        const LONG: &[(u16, &str)] = &[LIST, OH, OH, OH, OH, OH, OH, OH, OH, (200, OPEN)];
-        const ENDLESS: &[(u16, &str)] = &[OH; 100];
-        const REFUSED: &[(u16, &str)] =
-            &[(403, FORBIDDEN), (200, ONE), (403, FORBIDDEN), (200, ONE), (200, OPEN)];
+    async fn an_outage_is_reported_until_the_watch_works_again() {
+        const OH: Answer = (500, "oh");
+        const LIST: Answer = (200, ONE);
+        const QUIET: Answer = (200, OPEN);
+        const ENDED: Answer = (200, "");
+        const ABSENT: Answer = (404, "404 page not found");
+        const REFUSED: Answer = (403, FORBIDDEN);
+        let error = (200, lines(&[AWAY]));
+        let rare_errors = (200, lines(&[AWAY, "pause 20", AWAY, "pause 20", AWAY, OPEN]));
+        let errors_and_events =
+            (200, lines(&[AWAY, "pause 3", MODIFIED, "pause 1", AWAY, "pause 2", AWAY, OPEN]));
+        let errors = (200, lines(&[AWAY, "pause 3"].repeat(30)));
+        // Retries are 0.1 s apart, then twice as long each time, up to 5 s. A script is played for a minute.
         for (name, answers, reported, lasting) in [
-            ("short", SHORT, 0, 0),
-            ("long", LONG, 1, 0),
-            ("endless", ENDLESS, 1, 1),
-            ("refused", REFUSED, 1, 0),
-            ("not answered", &[][..], 1, 1),
-            ("watch not answered", &[LIST][..], 1, 1),
+            ("short", vec![LIST, OH, OH, OH, QUIET], false, None),
+            ("long", [&[LIST][..], &[OH; 8], &[QUIET]].concat(), true, None),
+            ("endless", vec![OH; 100], true, Some("oh")),
+            ("refused", vec![REFUSED, LIST, REFUSED, LIST, QUIET], true, None),
+            (
+                "refused before the CRD is deleted",
+                [&[LIST, REFUSED][..], &[ABSENT; 100]].concat(),
+                true,
+                None,
+            ),
+            ("not answered", vec![], true, Some("not answered for 15s")),
+            ("watch not answered", vec![LIST], true, Some("not answered for 15s")),
+            ("opened and ended now and then", vec![LIST, ENDED, ENDED, QUIET], false, None),
+            ("opened and ended for long", [&[LIST][..], &[ENDED; 8], &[QUIET]].concat(), true, None),
+            ("opened and ended", [&[LIST][..], &[ENDED; 100]].concat(), true, Some("ends the watch at once")),
+            ("opened and broken", [&[LIST][..], &[error; 100]].concat(), true, Some("etcd is away")),
+            ("open with errors", vec![LIST, errors], true, Some("etcd is away")),
+            ("open with rare errors", vec![LIST, rare_errors], false, None),
+            ("open with errors between events", vec![LIST, errors_and_events], false, None),
         ] {
             let metrics = Metrics::default();
             let outages = Outages::new(metrics.clone());
-            let handle = Arc::new(WatchHandle::reporting_to(&outages));
-            run(answers, Arc::clone(&handle)).await;
-            let counted = format!("capstan_watch_outages_total{{resource=\"foos.g\"}} {reported}\n");
+            let (_, handle) = run(&answers, &outages).await;
             let text = metrics.expose();
-            assert_eq!(text.contains(&counted), reported > 0, "{name}: {text}");
-            assert_eq!(outages.list().len(), lasting, "{name}: {:?}", outages.list());
-            assert!(outages.list().iter().all(|it| it.starts_with("foos.g, for ")), "{:?}", outages.list());
+            let counted = text.contains("capstan_watch_outages_total{resource=\"foos.g\"} 1\n");
+            assert_eq!(counted, reported, "{name}: {text}");
+            let list = outages.list();
+            assert_eq!(list.len(), usize::from(lasting.is_some()), "{name}: {list:?}");
+            for (found, reason) in list.iter().zip(lasting) {
+                assert!(found.starts_with("foos.g, for ") && found.contains(reason), "{name}: {found}");
+            }
+            drop(handle);
         }
     }
 
@@ -550,7 +683,8 @@ mod tests {
             told.lock().unwrap().push((change.key.name.to_string(), change.now.is_some()));
         };
         let client = scripted(&[(200, LIST), (200, CHANGE)]);
-        let run = watch_secrets(client, target, project, cache.clone(), listener, Arc::default());
+        let handle = Arc::new(WatchHandle::new(&Outages::default()));
+        let run = watch_secrets(client, target, project, cache.clone(), listener, handle);
         let _ = tokio::time::timeout(Duration::from_secs(1), run).await;
         assert_eq!(*seen.lock().unwrap(), [("good".to_owned(), true), ("good".to_owned(), false)]);
         assert!(cache.is_empty());

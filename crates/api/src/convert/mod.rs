@@ -31,11 +31,22 @@ pub enum Converted {
         object: Value,
         /// The paths of fields that had a value and that v1beta2 does not have.
         lost: Vec<String>,
-        /// The paths of references into another namespace than the object's: v1beta2 has no such references.
-        elsewhere: Vec<String>,
+        /// References into another namespace than the object's, or than the one that it will be applied in.
+        elsewhere: Vec<Elsewhere>,
     },
     /// It is of v1beta2 already, or of a kind or group that is none of ours.
     Unchanged(Value),
+}
+
+/// A reference that names a namespace which v1beta2 leaves out: its references are in the namespace of their object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// The path of the namespace.
+    pub path: String,
+    /// The namespace that it names.
+    pub namespace: String,
+    /// Whether the object says what its own namespace is; otherwise that is decided when it is applied.
+    pub is_certain: bool,
 }
 
 /// Why an object could not be converted.

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::{
-    ConvertError, duration,
+    ConvertError, Elsewhere, duration,
     shape::{Field, Fields, Shape, Shown},
 };
 
@@ -18,8 +18,7 @@ pub(super) struct Walk {
     pub(super) lost: Vec<String>,
     /// The namespace of the object.
     pub(super) namespace: Option<String>,
-    /// References into another namespace.
-    pub(super) elsewhere: Vec<String>,
+    pub(super) elsewhere: Vec<Elsewhere>,
 }
 
 /// A value in v1beta2.
@@ -94,9 +93,15 @@ impl Walk {
         match field.shape {
             Shape::Implied => {
                 let own = self.namespace.as_deref().filter(|own| !own.is_empty());
-                let named = value.as_str().filter(|named| !named.is_empty());
-                if field.old == "namespace" && own.is_some() && named.is_some() && own != named {
-                    self.elsewhere.push(self.path.clone());
+                let named = value.as_str().filter(|named| !named.is_empty() && own != Some(*named));
+                if field.old == "namespace"
+                    && let Some(named) = named
+                {
+                    self.elsewhere.push(Elsewhere {
+                        path: self.path.clone(),
+                        namespace: named.to_owned(),
+                        is_certain: own.is_some(),
+                    });
                 }
             }
             Shape::Gone => {

@@ -70,10 +70,16 @@ fn convert_all<P: fmt::Display>(
         let place = Place { number: index + 1, line, object: describe(&value) };
         match convert::to_v1beta2(value).map_err(|error| explain(&place, &error, |at| locate(index, at)))? {
             Converted::Changed { object, lost, elsewhere } => {
-                conversion.warnings.extend(elsewhere.iter().map(|path| {
+                conversion.warnings.extend(elsewhere.iter().map(|it| {
+                    let advice = if it.is_certain {
+                        "move the object that it names there".to_owned()
+                    } else {
+                        format!("apply this object in namespace {}", it.namespace)
+                    };
                     format!(
-                        "{place}: {path} is left out: a v1beta2 reference is always in the namespace of its own object, \
-                         so move the object that it names there"
+                        "{place}: {} is left out: a v1beta2 reference is always in the namespace of its own object, so \
+                         {advice}",
+                        it.path
                     )
                 }));
                 if !lost.is_empty() {
@@ -191,24 +197,31 @@ mod tests {
 
     #[test]
     fn references_into_another_namespace_are_warned_about() {
-        let cluster = |namespace: &str| {
+        let cluster = |own: &str, namespace: &str| {
             let mut cluster = of_core("Cluster", "c");
-            cluster["metadata"]["namespace"] = json!("ns");
+            cluster["metadata"]["namespace"] = json!(own);
             cluster["spec"] = json!({"infrastructureRef": {
                 "apiVersion": "g.io/v1", "kind": "K", "name": "n", "namespace": namespace,
             }});
             cluster
         };
-        assert!(convert_all(vec![document(1, cluster("ns"))]).unwrap().warnings.is_empty());
-        let conversion = convert_all(vec![document(1, cluster("other"))]).unwrap();
-        assert_eq!(
-            conversion.warnings,
-            [
-                "document 1, which begins in line 1 (Cluster ns/c): spec.infrastructureRef.namespace is left out: \
-              a v1beta2 reference is always in the namespace of its own object, so move the object that it names there"
-            ]
-        );
-        assert_eq!(conversion.changed, 1);
+        for (own, namespace, advice) in [
+            ("ns", "ns", None),
+            ("ns", "", None),
+            ("", "", None),
+            ("ns", "other", Some(("(Cluster ns/c)", "move the object that it names there"))),
+            ("", "other", Some(("(Cluster c)", "apply this object in namespace other"))),
+        ] {
+            let conversion = convert_all(vec![document(1, cluster(own, namespace))]).unwrap();
+            let warning = advice.map(|(object, advice)| {
+                format!(
+                    "document 1, which begins in line 1 {object}: spec.infrastructureRef.namespace is left out: \
+                     a v1beta2 reference is always in the namespace of its own object, so {advice}"
+                )
+            });
+            assert_eq!(conversion.warnings, Vec::from_iter(warning), "{own:?}, {namespace:?}");
+            assert_eq!(conversion.changed, 1);
+        }
     }
 
     #[test]

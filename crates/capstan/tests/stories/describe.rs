@@ -193,6 +193,7 @@ async fn every_state_is_read_as_it_is() {
     count_requests(&plane, &client).await;
     follow_changes(&plane, &client).await;
     draw_over(&plane, &client).await;
+    interrupt_a_read(&plane, &client).await;
 }
 
 async fn refuse(plane: &Arc<Plane>, client: &Client) {
@@ -276,6 +277,11 @@ impl Following {
         }
     }
 
+    fn interrupt(&self) {
+        let sent = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+    }
+
     /// Waits for its end, which must be a good one; returns its other output.
     fn ended(mut self) -> String {
         let deadline = Instant::now() + LIMIT;
@@ -323,12 +329,50 @@ async fn follow_changes(plane: &Arc<Plane>, client: &Client) {
     change("KubeadmControlPlane", "CertificatesExpired").await;
     one.until("CertificatesExpired");
     other.until("CertificatesExpired");
-    let interrupted = Command::new("kill").args(["-INT", &other.child.id().to_string()]).status().unwrap();
-    assert!(interrupted.success());
+    other.interrupt();
     assert_eq!(other.ended(), "");
     let clusters = api(client, &story.namespace, find("Cluster"));
     clusters.delete(CLUSTER, &DeleteParams::default()).await.unwrap();
     assert!(one.ended().contains(&format!("Cluster {}/prod was deleted", story.namespace)));
+}
+
+/// An interrupt ends the command while the server does not answer, at the first look or at a later one.
+async fn interrupt_a_read(plane: &Arc<Plane>, client: &Client) {
+    let story = Story::begin_as(Arc::clone(plane), client.clone(), "interrupt").await;
+    let state = named("control-plane-mixed");
+    create(client, &story.namespace, &state).await;
+    let infrastructure = state.objects.iter().find(|it| it["kind"] == "GenericCluster").unwrap();
+    let objects = api(client, &story.namespace, infrastructure);
+    let change = async |reason: &str| {
+        let now = json!([{"type": "Ready", "status": "False", "reason": reason}]);
+        let patch = Patch::Merge(json!({"status": {"conditions": now}}));
+        objects.patch_status(CLUSTER, &PatchParams::default(), &patch).await.unwrap();
+    };
+    let gate = Gate::open(client.clone()).await;
+    let user = User::new();
+    let file = user.write("kubeconfig", &gate.kubeconfig());
+    let user = user.with("KUBECONFIG", file);
+    for has_tree in [false, true] {
+        gate.count_from_now((!has_tree).then_some(0));
+        let following = Following::start(&user, &story.namespace);
+        if has_tree {
+            following.until("└─3 Machines...");
+            change("NetworkLost").await;
+            following.until("NetworkLost");
+            gate.count_from_now(Some(0));
+            change("NetworkFound").await;
+        }
+        // Watches ask with selectors, a look begins without.
+        let deadline = Instant::now() + LIMIT;
+        while gate.passed().iter().all(|it| it.target.contains("Selector")) {
+            assert!(Instant::now() < deadline, "no look began");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let started = Instant::now();
+        following.interrupt();
+        assert_eq!(following.ended(), "");
+        assert!(started.elapsed() < LIMIT / 2, "ended by itself after {:?}", started.elapsed());
+    }
 }
 
 /// On a terminal the tree stays in its place, however little room there is.

@@ -1,14 +1,16 @@
 //! What a manager serves: health, readiness, metrics, and to whom.
 
-use std::{process::Stdio, time::Duration};
+use std::{path::Path, process::Stdio, time::Duration};
 
-use capstan_testkit::{Story, wait::LIMIT};
+use capstan_api::crd::Conversion;
+use capstan_runtime::install::install_crds;
+use capstan_testkit::{Plane, Story, generic, wait::LIMIT};
 use k8s_openapi::api::{
     authentication::v1::TokenRequest,
     core::v1::ServiceAccount,
     rbac::v1::{ClusterRole, ClusterRoleBinding},
 };
-use kube::{Api, Client, Config, api::PostParams};
+use kube::{Api, Client, Config, api::PostParams, config::Kubeconfig};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -16,13 +18,19 @@ use tokio::{
     process::{Child, Command},
 };
 
+use crate::user::User;
+
 fn manager(story: &Story, flags: &[&str]) -> Child {
+    manager_as(story, story.plane.kubeconfig(), flags)
+}
+
+fn manager_as(story: &Story, kubeconfig: &Path, flags: &[&str]) -> Child {
     Command::new(env!("CARGO_BIN_EXE_capstan"))
         .args(["manager", "core"])
         .args(flags)
         .arg(format!("--namespace={}", story.namespace))
         .arg("--kubeconfig")
-        .arg(story.plane.kubeconfig())
+        .arg(kubeconfig)
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .kill_on_drop(true)
@@ -91,6 +99,69 @@ where
 {
     let object: K = serde_json::from_value(value).unwrap();
     Api::<K>::all(client.clone()).create(&PostParams::default(), &object).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_refused_watch_is_named_and_counted() {
+    let plane = Plane::start().await;
+    plane.install(Conversion::Nobody).await;
+    let story = Story::begin_on(plane, "refused").await;
+    for (kind, plural) in [("Machine", "machines"), ("ClusterClass", "clusterclasses")] {
+        let mut crd = generic::crd(kind, &[]);
+        crd.metadata.name = Some(format!("{plural}.cluster.x-k8s.io"));
+        plural.clone_into(&mut crd.spec.names.plural);
+        "cluster.x-k8s.io".clone_into(&mut crd.spec.group);
+        install_crds(&story.client, &[crd], "story").await.unwrap();
+    }
+    let all = ["*"];
+    let rules = json!([
+        {"apiGroups": ["", "apiextensions.k8s.io", "coordination.k8s.io", "events.k8s.io"], "resources": all, "verbs": all},
+        {"apiGroups": ["cluster.x-k8s.io"], "resources": ["clusters", "clusters/status"], "verbs": all},
+    ]);
+    let _: ClusterRole = post(&story.client, json!({"metadata": {"name": "narrow"}, "rules": rules})).await;
+    let binding = json!({
+        "metadata": {"name": "narrow"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "narrow"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "narrow"}],
+    });
+    let _: ClusterRoleBinding = post(&story.client, binding).await;
+    let mut kubeconfig = Kubeconfig::read_from(story.plane.kubeconfig()).unwrap();
+    kubeconfig.auth_infos[0].auth_info.as_mut().unwrap().impersonate = Some("narrow".to_owned());
+    let user = User::new();
+    let file = user.write("kubeconfig", &serde_json::to_string(&kubeconfig).unwrap());
+    let flags = [
+        "--webhook-port=0",
+        "--health-addr=127.77.1.6:19440",
+        "--diagnostics-address=127.77.1.6:18080",
+        "--insecure-diagnostics",
+    ];
+    let mut manager = manager_as(&story, &file, &flags);
+    until_ready("127.77.1.6:19440").await;
+    let topology = json!({"classRef": {"name": "k"}, "version": "v1.33.0"});
+    story.create_cluster_with("c", json!({ "topology": topology })).await;
+    let until = async |address: &str, path: &str, expected: [&str; 2]| {
+        let deadline = tokio::time::Instant::now() + LIMIT;
+        loop {
+            let answer = get(address, path).await.unwrap();
+            assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+            if expected.iter().all(|it| answer.contains(it)) {
+                break;
+            }
+            assert!(tokio::time::Instant::now() < deadline, "{expected:?} is missing in\n{answer}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let named = [
+        "broken watch: machines.cluster.x-k8s.io, for ",
+        "broken watch: clusterclasses.cluster.x-k8s.io, for ",
+    ];
+    until("127.77.1.6:19440", "/readyz", named).await;
+    let counted = [
+        "capstan_watch_outages_total{resource=\"machines.cluster.x-k8s.io\"} 1",
+        "capstan_watch_outages_total{resource=\"clusterclasses.cluster.x-k8s.io\"} 1",
+    ];
+    until("127.77.1.6:18080", "/metrics", counted).await;
+    manager.kill().await.unwrap();
 }
 
 #[tokio::test]

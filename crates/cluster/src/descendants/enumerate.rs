@@ -57,7 +57,7 @@ mod tests {
         Member {
             kind,
             version: "v1beta2",
-            object: Arc::new(Descendant::new(Observed { metadata, ..Observed::default() })),
+            object: Arc::new(Descendant::new(kind.name(), Observed { metadata, ..Observed::default() })),
         }
     }
 

@@ -97,8 +97,8 @@ struct Facts {
 }
 
 impl Descendant {
-    /// Reduces an object, in whichever version it was read.
-    pub fn new(object: Observed) -> Self {
+    /// Reduces an object of a kind, in whichever version it was read.
+    pub fn new(kind: &str, object: Observed) -> Self {
         let Observed { metadata, spec, status } = object;
         let labels = metadata.labels.unwrap_or_default();
         let kept = [label::CLUSTER_NAME, label::CONTROL_PLANE, label::MACHINE_POOL_NAME];
@@ -114,7 +114,8 @@ impl Descendant {
             finalizers: metadata.finalizers,
             ..ObjectMeta::default()
         };
-        Self { metadata, facts: Facts::read(&spec.value(), &status.value()) }
+        let source = format!("{kind} {}", metadata.name.as_deref().unwrap_or_default());
+        Self { metadata, facts: Facts::read(&source, &spec.value(), &status.value()) }
     }
 
     /// The name.
@@ -207,7 +208,8 @@ impl Cached for Descendant {
 }
 
 impl Facts {
-    fn read(spec: &Value, status: &Value) -> Self {
+    /// `source` is what errors call the object.
+    fn read(source: &str, spec: &Value, status: &Value) -> Self {
         let count = |value: &Value| value.as_i64().and_then(|count| i32::try_from(count).ok());
         // In the v1beta1 API what is counted by today's rules stands in a corner of its own.
         let newer = status.get("v1beta2").unwrap_or(status);
@@ -231,9 +233,10 @@ impl Facts {
             upgrade_plan: Vec::new(),
         };
         let has_node = status["nodeRef"]["name"].as_str().is_some_and(|name| !name.is_empty());
-        let (conditions, malformed) = match conditions::read(&serde_json::json!({"status": {
+        let reported = serde_json::json!({"status": {
             "conditions": status["conditions"], "v1beta2": status["v1beta2"],
-        }})) {
+        }});
+        let (conditions, malformed) = match conditions::read_from(source, &reported) {
             Ok(mut reports) => {
                 reports.retain(|report| CONDITIONS.contains(&report.type_.as_str()));
                 (reports, None)
@@ -309,7 +312,7 @@ mod tests {
 
     fn descendant(metadata: Value, spec: Value, status: Value) -> Descendant {
         let metadata = serde_json::from_value(metadata).unwrap();
-        Descendant::new(Observed { metadata, spec: spec.into(), status: status.into() })
+        Descendant::new("Machine", Observed { metadata, spec: spec.into(), status: status.into() })
     }
 
     #[test]
@@ -384,10 +387,13 @@ mod tests {
 
     #[test]
     fn conditions_that_are_none_are_unknown_in_words() {
-        let machine =
-            descendant(json!({}), json!({}), json!({"conditions": [{"type": "Ready", "status": 3}]}));
+        let machine = descendant(
+            json!({"name": "m"}),
+            json!({}),
+            json!({"conditions": [{"type": "Ready", "status": 3}]}),
+        );
         let ready = machine.condition("Ready").unwrap();
         assert_eq!((ready.status, ready.reason), (ConditionStatus::Unknown, "InvalidConditionReported"));
-        assert!(ready.message.contains("status.conditions[0].status"), "{}", ready.message);
+        assert_eq!(ready.message, "Machine m sets status.conditions[0].status to 3, but it must be a string");
     }
 }

@@ -9,9 +9,9 @@ use capstan_api::contract::GroupKind;
 use capstan_runtime::{
     ObjectKey,
     hub::HubListener,
+    manager::Manager,
     watch::{Change, WatchState},
 };
-use kube::Client;
 
 use super::{Descendant, Descendants, Kind, Member};
 use crate::{
@@ -28,10 +28,11 @@ pub(crate) struct DescendantWatch {
 }
 
 impl DescendantWatch {
-    pub(crate) fn new(client: Client, namespace: Option<String>, crds: Arc<Crds>, waker: Arc<Waker>) -> Self {
+    pub(crate) fn new(manager: &Manager, crds: Arc<Crds>, waker: Arc<Waker>) -> Self {
         let families = Arc::new(Families { members: Mutex::default(), waker });
         let listener = Arc::clone(&families) as Arc<dyn HubListener<Descendant>>;
-        Self { kinds: CoreKinds::new(client, namespace, crds, Descendant::new, listener), families }
+        let project = |kind: &GroupKind, object| Descendant::new(&kind.kind, object);
+        Self { kinds: CoreKinds::new(manager, crds, project, listener), families }
     }
 
     /// A Cluster's descendants; nothing while a kind is still being loaded. The Cluster is woken when that is done.

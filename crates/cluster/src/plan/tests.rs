@@ -429,6 +429,47 @@ fn nothing_is_counted_of_another_clusters_control_plane() {
 }
 
 #[test]
+fn nothing_is_taken_from_another_clusters_objects_during_deletion() {
+    let ready = |type_: &str| json!([{"type": type_, "status": "True"}]);
+    for (deletes_cluster, deletes_objects) in [(true, false), (false, true), (true, true)] {
+        let what = format!("Cluster is deleting: {deletes_cluster}, objects are: {deletes_objects}");
+        let mut metadata = owned_by("other", "uid-other");
+        let deleting = json!({"deletionTimestamp": now().to_string()});
+        if deletes_objects {
+            merge(&mut metadata, &deleting);
+        }
+        let domains = json!({"failureDomains": [{"name": "z"}], "conditions": ready("Ready")});
+        let mut object = infrastructure(endpoint(), provisioned(domains)).unwrap();
+        merge(&mut object["metadata"], &metadata);
+        let status = json!({"replicas": 3, "initialization": {"controlPlaneInitialized": true},
+            "conditions": ready("Available")});
+        let mut world = with_control_plane(World::new(Some(object)), metadata, status);
+        world.cluster.metadata.finalizers = Some(vec![finalizer::CLUSTER.to_owned()]);
+        if deletes_cluster {
+            // A worker that is being deleted holds the Cluster.
+            let worker = both(child(), deleting);
+            world.descendants.members = vec![member(Kind::Machine, "w", worker, json!({}), json!({}))];
+            world.cluster.metadata.deletion_timestamp = Some(Time(now()));
+        }
+        let world = world.settle();
+        for type_ in ["InfrastructureReady", "ControlPlaneAvailable"] {
+            let (status, reason, _) = world.condition(type_);
+            assert_eq!((status, reason), ("False", "OwnedByAnotherCluster"), "{type_}, {what}");
+        }
+        for type_ in ["InfrastructureReady", "ControlPlaneReady"] {
+            let (status, _, reason, _) = world.legacy_condition(type_);
+            assert_eq!((status, reason), ("False", "OwnedByAnotherCluster"), "{type_} in v1beta1, {what}");
+        }
+        assert!(!world.cluster.was_provisioned() && !world.cluster.was_initialized(), "{what}");
+        assert_eq!(
+            (&world.status().failure_domains, &world.status().control_plane),
+            (&vec![], &None),
+            "{what}"
+        );
+    }
+}
+
+#[test]
 fn the_conditions_of_v1beta1_agree() {
     let ready = json!({"conditions": [{"type": "Ready", "status": "True"}]});
     let half = json!({"controlPlaneEndpoint": {"host": "h"}});
@@ -472,6 +513,32 @@ fn the_conditions_of_v1beta1_agree() {
                 "",
                 "InvalidConditionReported",
                 "FooCluster ic sets status.conditions[0].status to 7, but it must be a string".to_owned(),
+            ),
+        ),
+        (
+            "a reason that is not a word",
+            endpoint(),
+            json!({}),
+            provisioned(json!({"conditions": [{"type": "Ready", "status": "True", "reason": "not a word!"}]})),
+            (
+                "Unknown",
+                "",
+                "InvalidConditionReported",
+                "FooCluster ic: the reason \"not a word!\" of condition Ready must be a word of letters and digits \
+                 that begins with a letter"
+                    .to_owned(),
+            ),
+        ),
+        (
+            "beside something that is not a condition",
+            endpoint(),
+            json!({}),
+            provisioned(json!({"conditions": [{"type": "Ready", "status": "True"}, {"type": "X"}]})),
+            (
+                "Unknown",
+                "",
+                "InvalidConditionReported",
+                "FooCluster ic does not set status.conditions[1].status, which every condition must have".to_owned(),
             ),
         ),
     ] {
@@ -555,6 +622,18 @@ fn malformed_conditions_are_blamed_on_the_object() {
         let status = provisioned(json!({ "conditions": conditions }));
         let world = World::new(infrastructure(endpoint(), status)).settle();
         assert_eq!(world.condition("InfrastructureReady"), ("Unknown", "InvalidConditionReported", expected));
+    }
+}
+
+#[test]
+fn a_control_plane_with_malformed_conditions_leaves_scaling_unknown() {
+    let status = json!({"conditions": [{"type": "Available", "status": 7}]});
+    let world = World::new(infrastructure(endpoint(), provisioned(json!({}))));
+    let world = with_control_plane(world, json!({}), status).settle();
+    let blame = "FooControlPlane cp sets status.conditions[0].status to 7, but it must be a string";
+    for type_ in ["RollingOut", "ScalingUp", "ScalingDown"] {
+        let (reason, message) = (format!("{type_}Unknown"), format!("* FooControlPlane cp: {blame}"));
+        assert_eq!(world.condition(type_), ("Unknown", reason.as_str(), message.as_str()));
     }
 }
 
@@ -666,11 +745,8 @@ fn member(kind: Kind, name: &str, more: Value, spec: Value, status: Value) -> Me
     let mut metadata = json!({"name": name, "namespace": "n", "uid": name});
     merge(&mut metadata, &more);
     let metadata = serde_json::from_value(metadata).unwrap();
-    Member {
-        kind,
-        version: "v1beta2",
-        object: Arc::new(Descendant::new(Observed { metadata, spec: spec.into(), status: status.into() })),
-    }
+    let object = Observed { metadata, spec: spec.into(), status: status.into() };
+    Member { kind, version: "v1beta2", object: Arc::new(Descendant::new(kind.name(), object)) }
 }
 
 fn child() -> Value {

@@ -113,7 +113,10 @@ impl<'a> View<'a> {
     /// Shows it again whenever it changes.
     async fn follow(&self, printer: Printer) -> Result<(), CommandError> {
         let stop = stop_on_signal().map_err(|error| CommandError::new("cannot listen for signals", error))?;
-        let reading = self.read().await?;
+        let reading = tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            reading = self.read() => reading?,
+        };
         let mut changes = Changes::of(self.cluster.client());
         changes.also_of(&reading.watched);
         let mut tree = self.tree(&reading);
@@ -128,7 +131,11 @@ impl<'a> View<'a> {
                 () = screen.tick() => continue,
                 () = changes.next() => {}
             }
-            match self.read().await {
+            let reading = tokio::select! {
+                () = stop.cancelled() => return Ok(()),
+                reading = self.read() => reading,
+            };
+            match reading {
                 Ok(reading) => {
                     changes.also_of(&reading.watched);
                     tree = self.tree(&reading);
