@@ -114,6 +114,17 @@ pub(crate) fn is_newest<'i>(version: &str, others: impl IntoIterator<Item = &'i 
     parsed.all(|it| !it.is_newer_than(&version))
 }
 
+/// The instance with the newest version; of several the first.
+pub(crate) fn newest<'i>(instances: impl IntoIterator<Item = &'i Installed>) -> Option<&'i Installed> {
+    instances.into_iter().reduce(|newest, it| {
+        let versions = [&newest.version, &it.version].map(|version| Version::parse(version));
+        match versions {
+            [Ok(first), Ok(second)] if second.is_newer_than(&first) => it,
+            _ => newest,
+        }
+    })
+}
+
 fn is_shared_kind(object: &ObjectRef) -> bool {
     is_crd(object) || object.group() == "admissionregistration.k8s.io"
 }
@@ -222,5 +233,8 @@ mod tests {
         ] {
             assert_eq!(is_newest("v1.1.0", others), expected, "{others:?}");
         }
+        let instances = [old.clone(), instance("v1.1.0", Some("v1.2.0")), instance("v1.1.0", None), old];
+        assert_eq!(newest(&instances), Some(&instances[1]));
+        assert_eq!(newest(&[]), None);
     }
 }

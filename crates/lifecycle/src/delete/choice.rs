@@ -6,7 +6,7 @@ use capstan_api::names::label;
 use kube::core::ObjectMeta;
 
 use super::{DeleteError, DeleteGoal, Selection};
-use crate::instance::{self, Instances};
+use crate::instance::Instances;
 use capstan_management::{
     ObjectRef,
     inventory::{Installed, Inventory},
@@ -32,11 +32,6 @@ impl Chosen {
         let others = self.others.iter().map(|it| it.namespace.as_str());
         let entry = self.entries.first().filter(|_| !self.others.is_empty())?;
         Some(Instances::new(&entry.namespace, others, installed))
-    }
-
-    /// The newest instance that stays.
-    pub(crate) fn newest_other(&self) -> Option<&Installed> {
-        self.others.iter().find(|it| instance::is_newest(&it.version, &self.others))
     }
 
     /// Whether an instance that stays looks after the objects of a namespace.

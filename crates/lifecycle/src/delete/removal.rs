@@ -8,7 +8,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::{Value, json};
 
 use super::{DeleteOptions, DeleteProblem, DeleteTarget, choice::Chosen};
-use crate::instance::Owner;
+use crate::instance::{self, Owner};
 use capstan_management::{
     Kinds, ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError,
     apply::Wave,
@@ -196,7 +196,7 @@ impl Site<'_> {
 
     /// What another instance needs, but a Service of the deleted instance answers for.
     pub(crate) fn answered(&self, chosen: &Chosen, target: &DeleteTarget) -> Option<DeleteProblem> {
-        let (entry, other) = (chosen.entries.first()?, chosen.newest_other()?);
+        let (entry, other) = (chosen.entries.first()?, instance::newest(&chosen.others)?);
         let is_answered = |it: &ObjectRef| self.services_of(it).contains(&entry.namespace);
         let needed = target.kept.iter().filter(|it| matches!(it.why, WhyKept::OtherInstance(_)));
         let objects: Vec<ObjectRef> = needed.map(|it| it.object.clone()).filter(is_answered).collect();

@@ -44,8 +44,7 @@ pub(super) fn core_of(providers: &[Installed]) -> Result<&Installed, UpgradeErro
         return Err(UpgradeError::NothingInstalled);
     }
     let cores = || providers.iter().filter(|it| it.kind == ProviderType::Core);
-    let newest = cores().find(|it| instance::is_newest(&it.version, cores()));
-    match newest {
+    match instance::newest(cores()) {
         Some(core) if cores().all(|it| it.name == core.name) => Ok(core),
         _ => {
             let found = cores().map(|it| format!("{}/{}", it.namespace, it.label())).collect();
