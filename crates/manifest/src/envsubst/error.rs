@@ -215,6 +215,12 @@ pub enum EvaluationProblem {
     /// What is left is not UTF-8.
     #[error("the value is cut in the middle of a character")]
     BrokenCharacter,
+    /// The variable blows the text up.
+    #[error("the rendered text is larger than {limit} bytes")]
+    TooLarge {
+        /// The most that is rendered.
+        limit: usize,
+    },
 }
 
 impl EvaluationError {
@@ -224,6 +230,9 @@ impl EvaluationError {
             EvaluationProblem::NegativeLength { .. } => ON_LENGTHS,
             EvaluationProblem::BrokenCharacter => {
                 "positions, lengths and the `?` of a shortest match count bytes, and this value has characters of several"
+            }
+            EvaluationProblem::TooLarge { .. } => {
+                "use shorter values or fewer replacements: those inside of others, as in `${A//x/${B//y/z}}`, multiply"
             }
         }
     }

@@ -5,6 +5,7 @@ use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 
 use super::get::{Get, Reply, looks_like_web_page};
+use super::shown::shown;
 use crate::FetchError;
 use crate::error::Withheld;
 
@@ -12,18 +13,24 @@ use crate::error::Withheld;
 pub(crate) fn explain(get: &Get, reply: &Reply, now: Timestamp) -> FetchError {
     let url = get.shown();
     let status = reply.status.as_u16();
+    let is_refused = matches!(reply.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
     if is_rate_limit(reply.status, &reply.headers) {
-        let host = get.url.host_str().unwrap_or_default().to_owned();
-        // Whoever sent a token already has the larger quota.
-        let variable = get.variable.filter(|_| get.authorization.is_none()).map(str::to_owned);
+        let host = reply.url.host_str().unwrap_or_default().to_owned();
+        // Whoever sent a token already has the larger quota, and another server would not see it.
+        let helps = get.authorization.is_none() && reply.direct;
+        let variable = get.variable.filter(|_| helps).map(str::to_owned);
         let reset = read_reset(&reply.headers, now);
-        return FetchError::RateLimited { host, reset, variable, withheld: find_withheld(get) };
+        let withheld = find_withheld(get).filter(|_| helps);
+        return FetchError::RateLimited { host, reset, variable, withheld };
+    }
+    if is_refused && !reply.direct {
+        return FetchError::RefusedElsewhere { url, target: shown(&reply.url), status };
     }
     match reply.status {
         StatusCode::NOT_FOUND | StatusCode::GONE => {
             FetchError::NotFound { what: describe_missing(get), available: Vec::new() }
         }
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => FetchError::Unauthorized {
+        _ if is_refused => FetchError::Unauthorized {
             url,
             status,
             detail: read_detail(&reply.body),
@@ -94,6 +101,8 @@ mod tests {
 
     fn reply(status: u16, headers: &[(&'static str, &'static str)], body: &str) -> Reply {
         Reply {
+            url: Url::parse("https://h/f").unwrap(),
+            direct: true,
             status: StatusCode::from_u16(status).unwrap(),
             headers: headers.iter().map(|(k, v)| (k.parse().unwrap(), v.parse().unwrap())).collect(),
             body: body.into(),
@@ -152,6 +161,28 @@ mod tests {
         }
         let plain = explained(403, &[("x-ratelimit-remaining", "59")], r#"{"message":"no"}"#);
         assert_eq!(plain.to_string(), "access to https://h/f was refused (HTTP 403): no");
+    }
+
+    #[test]
+    fn another_server_is_named_and_asks_for_no_token() {
+        let get = get().withheld(Some("GITHUB_HOSTS"));
+        let elsewhere = |status: u16| {
+            let url = Url::parse("https://user:secret@other:8443/f?secret").unwrap();
+            let reply =
+                Reply { url, direct: false, ..reply(status, &[], r#"{"message":"give me your token"}"#) };
+            explain(&get, &reply, Timestamp::UNIX_EPOCH)
+        };
+        for status in [401, 403] {
+            let expected = format!(
+                "https://h/f was redirected to https://other:8443/f, which refused access (HTTP {status})"
+            );
+            assert_eq!(elsewhere(status).to_string(), expected);
+        }
+        let error = elsewhere(429);
+        assert!(
+            matches!(&error, FetchError::RateLimited { host, variable: None, withheld: None, .. } if host == "other"),
+            "{error:?}"
+        );
     }
 
     #[test]
