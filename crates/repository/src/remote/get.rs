@@ -10,6 +10,7 @@ use reqwest::{StatusCode, Url};
 use serde::de::DeserializeOwned;
 
 use super::Credentials;
+use super::https::decode;
 use super::shown::shown;
 use crate::FetchError;
 
@@ -80,6 +81,17 @@ impl Get {
 
     pub(crate) fn once(self) -> Self {
         Self { once: true, ..self }
+    }
+
+    /// What the server is shown and nobody else should see.
+    pub(crate) fn secrets(&self) -> Vec<String> {
+        let sent = self.authorization.as_ref().and_then(|value| value.to_str().ok()?.split_once(' '));
+        let token = sent.map(|(_, token)| token.to_owned());
+        let pair =
+            token.as_ref().and_then(|token| String::from_utf8(BASE64_STANDARD.decode(token).ok()?).ok());
+        let password = pair.as_ref().and_then(|pair| Some(pair.split_once(':')?.1.to_owned()));
+        let in_address = self.url.password().map(decode);
+        [token, password, in_address].into_iter().flatten().filter(|secret| !secret.is_empty()).collect()
     }
 
     /// The address as it may be shown.
@@ -221,6 +233,18 @@ mod tests {
             assert_eq!(error.to_string(), expected, "{text}");
             assert!(!format!("{error:?}").contains("canary"), "{error:?}");
         }
+    }
+
+    #[test]
+    fn requests_and_answers_do_not_show_secrets() {
+        let url = Url::parse("https://me:canary@h/f?canary").unwrap();
+        let get = Get::new(url.clone(), "f").authorization(bearer("canary"));
+        let headers = [("set-cookie".parse().unwrap(), "canary".parse().unwrap())].into_iter().collect();
+        let reply = Reply { url, direct: true, status: StatusCode::OK, headers, body: b"canary".into() };
+        assert_eq!(
+            format!("{get:?} {reply:?}"),
+            r#"Get { url: "https://h/f", what: "f", .. } Reply { url: "https://h/f", status: 200, .. }"#
+        );
     }
 
     #[test]

@@ -33,11 +33,11 @@ pub(crate) fn explain(get: &Get, reply: &Reply, now: Timestamp) -> FetchError {
         _ if is_refused => FetchError::Unauthorized {
             url,
             status,
-            detail: read_detail(&reply.body),
+            detail: read_detail(get, &reply.body),
             variable: get.variable.map(str::to_owned),
             withheld: find_withheld(get),
         },
-        _ => FetchError::Status { url, status, detail: read_detail(&reply.body) },
+        _ => FetchError::Status { url, status, detail: read_detail(get, &reply.body) },
     }
 }
 
@@ -75,14 +75,18 @@ fn number(headers: &HeaderMap, name: &str) -> Option<i64> {
     headers.get(name)?.to_str().ok()?.trim().parse().ok()
 }
 
-/// A sentence from the body of a refusal: the usual fields of JSON, or a short plain text.
-fn read_detail(body: &[u8]) -> String {
+/// A sentence from the body of a refusal: the usual fields of JSON, or a short plain text. One that quotes what we have
+/// shown the server is not repeated.
+fn read_detail(get: &Get, body: &[u8]) -> String {
     let from_json = serde_json::from_slice::<serde_json::Value>(body).ok().and_then(|value| {
         ["/message", "/error_description", "/error", "/errors/0/message"]
             .iter()
             .find_map(|path| value.pointer(path)?.as_str().map(str::to_owned))
     });
     let text = from_json.unwrap_or_else(|| plain_detail(body));
+    if get.secrets().iter().any(|secret| text.contains(secret)) {
+        return String::new();
+    }
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(200).collect::<String>().trim().to_owned()
 }
 
@@ -97,6 +101,8 @@ fn plain_detail(body: &[u8]) -> String {
 mod tests {
     use reqwest::Url;
 
+    use super::super::Credentials;
+    use super::super::get::{basic, bearer};
     use super::*;
 
     fn reply(status: u16, headers: &[(&'static str, &'static str)], body: &str) -> Reply {
@@ -198,6 +204,24 @@ mod tests {
                 explained(400, &[], body).to_string(),
                 format!("https://h/f answered with HTTP 400{detail}")
             );
+        }
+    }
+
+    #[test]
+    fn a_server_that_quotes_credentials_is_not_repeated() {
+        let user = Credentials { username: "me".to_owned(), password: "p:w".to_owned() };
+        let with_password = Url::parse("https://me:p%3Aw@h/f").unwrap();
+        for (get, quoted) in [
+            (get().authorization(bearer("t0ken")), "t0ken"),
+            (get().authorization(basic(&user)), "p:w"),
+            (get().authorization(basic(&user)), "bWU6cDp3"),
+            (Get { url: with_password, ..get() }, "p:w"),
+        ] {
+            let told = |detail: &str| {
+                explain(&get, &reply(400, &[], &format!("bad: {detail}")), Timestamp::UNIX_EPOCH).to_string()
+            };
+            assert_eq!(told(quoted), "https://h/f answered with HTTP 400");
+            assert_eq!(told("luck"), "https://h/f answered with HTTP 400: bad: luck");
         }
     }
 
