@@ -43,6 +43,7 @@ enum Failure {
     Missing,
     Crash,
     BrokenCharacter,
+    LongPattern,
     TooLarge,
 }
 
@@ -53,6 +54,7 @@ impl Failure {
             Self::Missing => "missing",
             Self::Crash => "crash",
             Self::BrokenCharacter => "broken character",
+            Self::LongPattern => "long pattern",
             Self::TooLarge => "too large",
         }
     }
@@ -74,6 +76,7 @@ impl From<&RenderError> for Failure {
             RenderError::Evaluation(error) => match error.problem {
                 EvaluationProblem::NegativeLength { .. } => Self::Crash,
                 EvaluationProblem::BrokenCharacter => Self::BrokenCharacter,
+                EvaluationProblem::LongPattern { .. } => Self::LongPattern,
                 EvaluationProblem::TooLarge { .. } => Self::TooLarge,
             },
         }
@@ -225,6 +228,7 @@ fn tells_which_value_a_function_cannot_take() {
     let lookup = |name: &str| match name {
         "LENGTH" => Some("-2".to_owned()),
         "WORD" => Some("é".to_owned()),
+        "LONG" => Some("x".repeat(4097)),
         _ => None,
     };
     for (text, message) in [
@@ -234,6 +238,7 @@ fn tells_which_value_a_function_cannot_take() {
             "${WORD} ${WORD:1} ${WORD}",
             "line 1, column 9: variable WORD: the value is cut in the middle of a character",
         ),
+        ("${WORD%%${LONG}}", "line 1, column 1: variable WORD: the pattern is longer than 4096 bytes"),
         ("${WORD#?}", "line 1, column 1: variable WORD: the value is cut in the middle of a character"),
     ] {
         let RenderError::Evaluation(error) = Template::parse(text).unwrap().render(&lookup).unwrap_err()

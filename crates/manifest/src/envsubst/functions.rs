@@ -8,6 +8,9 @@ use super::glob;
 use super::render::Room;
 use super::tree::{End, Function, Occurrence};
 
+/// The longest pattern in bytes. Each is tried at every position of the value, so that a long one takes minutes.
+const LONGEST_PATTERN: usize = 4096;
+
 /// The value after the function, which may have cut a character in two. What would not fit is not made.
 pub(super) fn apply<'a>(
     function: Function,
@@ -26,6 +29,9 @@ pub(super) fn apply<'a>(
         (Function::UpperFirst, _) => Cow::Owned(change_first(value, upper)),
         (Function::Substring, [position, lengths @ ..]) => {
             Cow::Borrowed(substring(bytes, position, lengths.first())?)
+        }
+        (Function::Trim { .. }, [pattern]) if pattern.len() > LONGEST_PATTERN => {
+            return Err(EvaluationProblem::LongPattern { limit: LONGEST_PATTERN });
         }
         (Function::Trim { end: End::Prefix, longest }, [pattern]) => {
             Cow::Borrowed(trim(bytes, pattern, longest))

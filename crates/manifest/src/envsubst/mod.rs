@@ -3,9 +3,9 @@
 //! clusterctl uses `drone/envsubst`, and manifests are written for what that library does, surprises
 //! included: `:?` does not fail, `:+` is one more way to write a default, lengths and positions count bytes,
 //! a NUL ends the text. What it accepts comes out here byte by byte the same; what it refuses, or crashes on,
-//! is refused with the place and a hint. Four things are refused that it accepts: a result that is not
-//! UTF-8, a substring that no value can satisfy, variables in variables more than a hundred deep, and
-//! variables that blow the text up beyond [`MAX_RENDERED_SIZE`].
+//! is refused with the place and a hint. Five things are refused that it accepts: a result that is not
+//! UTF-8, a substring that no value can satisfy, variables in variables more than a hundred deep,
+//! variables that blow the text up beyond [`MAX_RENDERED_SIZE`], and patterns of more than 4096 bytes.
 
 mod decode;
 mod error;

@@ -65,7 +65,8 @@ impl Inventory {
         }
         let orphans = contents.values().filter(|it| it.names == 0 && !it.file.is_in_use(now));
         let mut removed: Vec<Stored> = orphans.map(|it| it.file.clone()).collect();
-        removed.iter().for_each(|file| size = size.saturating_sub(file.size));
+        let orphans: u64 = removed.iter().map(|file| file.size).sum();
+        size = size.saturating_sub(orphans);
 
         let enough = limit - limit / SPARE;
         for entry in self.entries.into_iter().filter(|entry| !entry.file.is_in_use(now)) {
