@@ -54,7 +54,10 @@ fn describe_missing(get: &Get) -> String {
 
 fn find_withheld(get: &Get) -> Option<Box<Withheld>> {
     let hosts_variable = get.withheld.filter(|_| get.authorization.is_none())?;
-    let host = get.url.host_str()?.to_owned();
+    let host = match (get.url.host_str()?, get.url.port()) {
+        (host, None) => host.to_owned(),
+        (host, Some(port)) => format!("{host}:{port}"),
+    };
     Some(Box::new(Withheld { host, variable: hosts_variable.to_owned() }))
 }
 

@@ -103,7 +103,7 @@ async fn the_token_is_only_for_hosts_that_are_listed() {
     };
     let error = elsewhere.file(&listing(&["other.corp"]), "v1.0.0", "components.yaml").await.unwrap_err();
     let FetchError::Unauthorized { withheld: Some(withheld), .. } = &error else { panic!("{error:?}") };
-    let expected = format!("GITLAB_HOSTS must name {name} before it is sent your credentials");
+    let expected = format!("GITLAB_HOSTS must name {host} before it is sent your credentials");
     assert_eq!(withheld.to_string(), expected);
     assert!(elsewhere.versions(&listing(&[])).await.is_err());
     assert!(source().versions(&listing(&["other.corp"])).await.is_err(), "a name proves nothing");

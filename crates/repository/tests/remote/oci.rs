@@ -334,7 +334,7 @@ async fn credentials_are_for_the_registry_that_is_named() {
     let user = || ("me".to_owned(), "pw".to_owned());
     for auth in [RegistryAuth::Basic(user().0, user().1), RegistryAuth::Token(user().0, user().1)] {
         world.server.registry_auth(auth);
-        for host in ["ghcr.io", ""] {
+        for host in ["ghcr.io", "registry.example.com:8443", ""] {
             let error = fetch(for_host(host)).await.unwrap_err();
             let FetchError::Unauthorized { status: 401, withheld: Some(withheld), .. } = &error else {
                 panic!("{error:?}")

@@ -14,7 +14,6 @@ use super::super::get::{Get, Reply, basic, bearer, read_json};
 use super::super::http::Http;
 use super::super::https::invalid;
 use super::super::options::non_empty;
-use super::super::token::is_listed;
 use super::challenge::{self, Challenge};
 use super::reference::PlainHttp;
 use super::{Credentials, Oci, docker};
@@ -123,9 +122,10 @@ impl Oci {
 
     /// Whether the given credentials are those of this registry.
     fn is_for_us(&self, http: &Http) -> bool {
-        let own = Url::parse(&format!("https://{}/", docker::host_of(&self.reference.registry)));
-        let host = non_empty(http.options.oci_host.as_deref()).map(docker::host_of);
-        own.ok().zip(host).is_some_and(|(own, host)| is_listed(&[host.to_owned()], &own))
+        let origin =
+            |host: &str| Some(Url::parse(&format!("https://{}/", docker::host_of(host))).ok()?.origin());
+        let named = non_empty(http.options.oci_host.as_deref()).and_then(origin);
+        named.is_some() && named == origin(&self.reference.registry)
     }
 
     fn are_withheld(&self, http: &Http) -> bool {
