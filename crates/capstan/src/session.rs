@@ -8,7 +8,7 @@ use capstan_lifecycle::{
     release::{ReleaseError, ReleaseNotice, Releases, labelled},
 };
 use capstan_repository::{
-    CertManager, Config, Environment, Os, Repository,
+    CertManager, Config, Environment, FetchError, Os, Repository,
     remote::{DockerConfig, Http, HttpOptions, Progress},
 };
 
@@ -40,7 +40,7 @@ impl Session {
         let environment = capture();
         // The configuration may come over the network, and has tokens for what comes after it.
         let docker = docker_config(&environment, printer);
-        let http = connect(&environment, docker.clone(), None, 0, printer);
+        let http = connect(&environment, docker.clone(), None, 0, printer)?;
         let named = globals.config.as_deref().filter(|it| !it.is_empty());
         let named = named.map(|it| environment.expand_home(it).to_string_lossy().into_owned());
         let config = Config::load(named.as_deref(), &environment, &http).await?;
@@ -48,7 +48,7 @@ impl Session {
             printer.warn(warning);
         }
         let verbosity = verbosity(globals, &config)?;
-        let http = connect(&environment, docker, Some(&config), verbosity, printer);
+        let http = connect(&environment, docker, Some(&config), verbosity, printer)?;
         Ok(Self { environment, config, http, printer })
     }
 
@@ -157,17 +157,17 @@ fn connect(
     config: Option<&Config>,
     verbosity: u8,
     printer: Printer,
-) -> Http {
+) -> Result<Http, FetchError> {
     let options = HttpOptions {
         user_agent: format!("{}/{VERSION} ({}/{})", program::name(), env::consts::OS, env::consts::ARCH),
         docker_config,
         progress: Some(Arc::new(move |progress| tell(&progress, verbosity, printer))),
-        ..HttpOptions::from_environment(environment)
+        ..HttpOptions::from_environment(environment)?
     };
-    Http::new(match config {
+    Ok(Http::new(match config {
         Some(config) => options.with_tokens(config),
         None => options,
-    })
+    }))
 }
 
 /// Docker's credentials for registries. Most releases need none, so that a file that cannot be read is no error.

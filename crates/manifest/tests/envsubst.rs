@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use capstan_manifest::Place;
 use capstan_manifest::envsubst::{
-    EvaluationProblem, ExpandError, RenderError, SyntaxError, SyntaxProblem, Template, Variable, expand,
+    EvaluationProblem, ExpandError, MAX_RENDERED_SIZE, RenderError, SyntaxError, SyntaxProblem, Template,
+    Variable, expand,
 };
 use serde_json::Value;
 
@@ -42,6 +43,8 @@ enum Failure {
     Missing,
     Crash,
     BrokenCharacter,
+    LongPattern,
+    TooLarge,
 }
 
 impl Failure {
@@ -51,6 +54,8 @@ impl Failure {
             Self::Missing => "missing",
             Self::Crash => "crash",
             Self::BrokenCharacter => "broken character",
+            Self::LongPattern => "long pattern",
+            Self::TooLarge => "too large",
         }
     }
 }
@@ -71,6 +76,8 @@ impl From<&RenderError> for Failure {
             RenderError::Evaluation(error) => match error.problem {
                 EvaluationProblem::NegativeLength { .. } => Self::Crash,
                 EvaluationProblem::BrokenCharacter => Self::BrokenCharacter,
+                EvaluationProblem::LongPattern { .. } => Self::LongPattern,
+                EvaluationProblem::TooLarge { .. } => Self::TooLarge,
             },
         }
     }
@@ -221,6 +228,7 @@ fn tells_which_value_a_function_cannot_take() {
     let lookup = |name: &str| match name {
         "LENGTH" => Some("-2".to_owned()),
         "WORD" => Some("é".to_owned()),
+        "LONG" => Some("x".repeat(4097)),
         _ => None,
     };
     for (text, message) in [
@@ -230,6 +238,7 @@ fn tells_which_value_a_function_cannot_take() {
             "${WORD} ${WORD:1} ${WORD}",
             "line 1, column 9: variable WORD: the value is cut in the middle of a character",
         ),
+        ("${WORD%%${LONG}}", "line 1, column 1: variable WORD: the pattern is longer than 4096 bytes"),
         ("${WORD#?}", "line 1, column 1: variable WORD: the value is cut in the middle of a character"),
     ] {
         let RenderError::Evaluation(error) = Template::parse(text).unwrap().render(&lookup).unwrap_err()
@@ -239,6 +248,41 @@ fn tells_which_value_a_function_cannot_take() {
         assert_eq!(error.to_string(), message);
         assert!(!error.correction().is_empty());
         assert_eq!(expand(text, &lookup), Err(ExpandError::Evaluation(error)));
+    }
+}
+
+/// Each replacement inside of another multiplies the text.
+fn nested(depth: usize, innermost: &str) -> String {
+    (0..depth).fold(innermost.to_owned(), |text, _| format!("${{A//a/{text}}}"))
+}
+
+#[test]
+fn refuses_a_text_that_its_variables_blow_up() {
+    let lookup = |name: &str| match name {
+        "A" => Some("a".repeat(10)),
+        "HALF" => Some("h".repeat(MAX_RENDERED_SIZE / 2)),
+        _ => None,
+    };
+    let limit = MAX_RENDERED_SIZE;
+    for (text, place) in [
+        (nested(40, "b"), "line 1, column 225: variable A"),
+        (nested(40, "b").replace("//a/", "//${E}/"), "line 1, column 321: variable A"),
+        (format!("\n{}", nested(70, "${HALF:0:4}")), "line 2, column 435: variable A"),
+        ("${HALF} ${HALF}".to_owned(), "line 1, column 9: variable HALF"),
+        ("${HALF}${HALF}${HALF}".to_owned(), "line 1, column 15: variable HALF"),
+        ("${X:=${HALF}${HALF}}".to_owned(), "line 1, column 1: variable X"),
+    ] {
+        assert!(text.len() < 700);
+        let error = Template::parse(&text).unwrap().render(&lookup).unwrap_err();
+        assert_eq!(error.to_string(), format!("{place}: the rendered text is larger than {limit} bytes"));
+    }
+    for (text, size) in [
+        (nested(6, "b"), 1_000_000),
+        ("${HALF}${HALF}".to_owned(), limit),
+        // The text itself is in memory already.
+        ("b".repeat(limit + 1), limit + 1),
+    ] {
+        assert_eq!(Template::parse(&text).unwrap().render(&lookup).unwrap().len(), size);
     }
 }
 

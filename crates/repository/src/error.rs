@@ -53,6 +53,16 @@ pub enum FetchError {
         /// Why an existing token was not sent.
         withheld: Option<Box<Withheld>>,
     },
+    /// Another server, which was only redirected to, wants credentials. They are not for it.
+    #[error("{url} was redirected to {target}, which refused access (HTTP {status})")]
+    RefusedElsewhere {
+        /// What was asked for.
+        url: String,
+        /// Where the last redirect led to.
+        target: String,
+        /// 401 or 403.
+        status: u16,
+    },
     /// An answer that is neither success nor any of the refusals above.
     #[error("{url} answered with HTTP {status}{}", said(.detail))]
     Status {
@@ -158,6 +168,14 @@ pub enum FetchError {
     Client {
         /// What is wrong.
         reason: String,
+    },
+    /// A variable that should be a size and is none.
+    #[error("{variable} is {value:?}, which is not a size in bytes")]
+    NotASize {
+        /// The variable.
+        variable: &'static str,
+        /// What it says.
+        value: String,
     },
     /// A file on disk.
     #[error("{}: {source}", .path.display())]

@@ -5,7 +5,7 @@ use capstan_api::provider::ProviderType;
 use crate::remote::shown_address;
 
 /// A provider and the place of its releases.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Provider {
     /// The name, unique within the type.
     pub name: String,
@@ -13,6 +13,17 @@ pub struct Provider {
     pub kind: ProviderType,
     /// Where its releases are.
     pub url: String,
+}
+
+// The address may hold a password or a signature.
+impl fmt::Debug for Provider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Provider")
+            .field("name", &self.name)
+            .field("kind", &self.kind)
+            .field("url", &self.shown_url())
+            .finish()
+    }
 }
 
 impl Provider {

@@ -25,6 +25,10 @@ impl Hint for FetchError {
                      authorised for single sign-on"
                 ));
             }
+            Self::RefusedElsewhere { .. } => {
+                "credentials do not follow a redirect to another server: configure the address that it leads to, if that \
+                 is where the release is"
+            }
             Self::Unreachable { .. } if self.is_certificate_problem() => {
                 "the certificate is not trusted: set SSL_CERT_FILE to a bundle that has its authority"
             }
@@ -36,6 +40,9 @@ impl Hint for FetchError {
             }
             Self::Checksum { .. } => "the file was damaged or changed on its way; nothing of it was kept",
             Self::Offline { .. } => "run once with the network to fill the cache",
+            Self::NotASize { .. } => {
+                "set it to a size such as 512Mi or 2Gi, to 0 to keep nothing, or unset it"
+            }
             _ => return None,
         };
         Some(text.to_owned())
@@ -147,10 +154,15 @@ mod tests {
             (unauthorized(401, false), "set GITHUB_TOKEN to a valid token"),
             (unauthorized(403, false), "permission to read this"),
             (unauthorized(401, true), "GITHUB_HOSTS must name h"),
+            (
+                FetchError::RefusedElsewhere { url: url(), target: url(), status: 401 },
+                "configure the address that it leads to",
+            ),
             (unreachable("invalid peer certificate: UnknownIssuer"), "SSL_CERT_FILE"),
             (unreachable("connection refused"), "HTTPS_PROXY"),
             (FetchError::TimedOut { url: url(), after: Duration::from_secs(1) }, "HTTPS_PROXY"),
             (FetchError::WebPage { url: url() }, "login page"),
+            (FetchError::NotASize { variable: "V", value: url() }, "such as 512Mi"),
             (FetchError::Offline { what: url() }, "run once with the network"),
             (
                 FetchError::Checksum { what: url(), expected: String::new(), found: String::new() },

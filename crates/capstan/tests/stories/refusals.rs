@@ -96,6 +96,30 @@ fn a_dollar_in_the_name_of_a_variable() {
 }
 
 #[test]
+fn a_text_that_its_variables_blow_up() {
+    let user = User::new().with("A", "aaaaaaaaaa");
+    let nested = (0..60).fold("b".to_owned(), |text, _| format!("${{A//a/{text}}}"));
+    let file = user.write("t.yaml", &format!("kind: {nested}\n"));
+    let file = file.to_str().unwrap();
+    let expected = [
+        file,
+        "line 1, column 371: variable A: the rendered text is larger than 67108864 bytes",
+        "hint: use shorter values or fewer replacements",
+    ];
+    user.run(&["generate", "yaml", "--from", file]).fails(&expected);
+}
+
+#[test]
+fn a_limit_of_the_cache_that_is_no_size() {
+    let user = User::of_acme().with("CAPSTAN_CACHE_LIMIT", "plenty");
+    let expected = [
+        "CAPSTAN_CACHE_LIMIT is \"plenty\", which is not a size in bytes",
+        "hint: set it to a size such as 512Mi",
+    ];
+    refused(&user, &["generate", "provider", "-i", "acme"], &expected);
+}
+
+#[test]
 fn yaml_that_is_none() {
     let template = "kind: A\n---\n# a comment\nkind: B\nspec: [1, 2\nmore: x\n";
     refused_template(template, &["document 2, line 6, column "]);

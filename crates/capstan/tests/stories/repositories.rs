@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use capstan_testkit::fakes::{FakeArtifact, FakeServer, Fault, digest_of};
+use capstan_testkit::fakes::{FakeArtifact, FakeServer, Fault, RegistryAuth, digest_of};
 use serde_json::{Value, json};
 
 use crate::{
@@ -242,6 +242,34 @@ async fn an_artifact_in_a_registry_is_a_release() {
     market.sell_at(&format!("oci://{}/capi/acme", market.host()));
     is_version(market.user.run(&LATEST), "v1.1.0");
     is_version(market.user.run(&PINNED), VERSION);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_private_registry_gets_its_own_credentials_and_no_other_server_does() {
+    let market = Market::open().await;
+    let host = market.host();
+    let user = || RegistryAuth::Token("me".to_owned(), "s3cret".to_owned());
+    let files = [("metadata.yaml", METADATA), (FILE, &components_of(VERSION))];
+    market.server.artifact("capi/acme", VERSION, FakeArtifact::files(&files));
+    market.server.registry_auth(user());
+    market.sell_at(&format!("oci://{host}/capi/acme"));
+    let market = market.with("OCI_USERNAME", "me").with("OCI_PASSWORD", "s3cret");
+    let hint = format!("hint: OCI_HOST must name {host} before it is sent your credentials");
+    refused(&market.user, &PINNED, &["was refused (HTTP 401)", &hint]);
+    assert!(market.server.requests().iter().all(|it| it.authorization().is_none()));
+    let market = market.with("OCI_HOST", &host);
+    is_version(market.user.run(&PINNED), VERSION);
+
+    let market = market.with("CAPSTAN_CACHE_LIMIT", "0");
+    let away = FakeServer::start().await;
+    away.registry_auth(RegistryAuth::TokenFrom(away.url("/token")));
+    let both = market.user.write("ca.pem", &format!("{}{}", market.server.ca_pem(), away.ca_pem()));
+    let market = market.with("SSL_CERT_FILE", both.to_str().unwrap());
+    let target = away.url("/v2/capi/acme/manifests/v1.0.0");
+    market.server.inject("/manifests/", usize::MAX, Fault::Redirect(target.clone()));
+    let told = format!("was redirected to {target}, which refused access (HTTP 401)");
+    refused(&market.user, &PINNED, &[&told, "hint: credentials do not follow a redirect to another server"]);
+    assert!(away.requests().iter().all(|it| it.authorization().is_none()) && away.count("/token") == 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -215,6 +215,18 @@ pub enum EvaluationProblem {
     /// What is left is not UTF-8.
     #[error("the value is cut in the middle of a character")]
     BrokenCharacter,
+    /// A pattern takes too long to be tried.
+    #[error("the pattern is longer than {limit} bytes")]
+    LongPattern {
+        /// The longest pattern in bytes.
+        limit: usize,
+    },
+    /// The variable blows the text up.
+    #[error("the rendered text is larger than {limit} bytes")]
+    TooLarge {
+        /// The most that is rendered.
+        limit: usize,
+    },
 }
 
 impl EvaluationError {
@@ -224,6 +236,10 @@ impl EvaluationError {
             EvaluationProblem::NegativeLength { .. } => ON_LENGTHS,
             EvaluationProblem::BrokenCharacter => {
                 "positions, lengths and the `?` of a shortest match count bytes, and this value has characters of several"
+            }
+            EvaluationProblem::LongPattern { .. } => "use a shorter pattern: `*` stands for any text",
+            EvaluationProblem::TooLarge { .. } => {
+                "use shorter values or fewer replacements: those inside of others, as in `${A//x/${B//y/z}}`, multiply"
             }
         }
     }

@@ -5,13 +5,18 @@ use std::borrow::Cow;
 use super::decode::reverse;
 use super::error::EvaluationProblem;
 use super::glob;
+use super::render::Room;
 use super::tree::{End, Function, Occurrence};
 
-/// The value after the function, which may have cut a character in two.
+/// The longest pattern in bytes. Each is tried at every position of the value, so that a long one takes minutes.
+const LONGEST_PATTERN: usize = 4096;
+
+/// The value after the function, which may have cut a character in two. What would not fit is not made.
 pub(super) fn apply<'a>(
     function: Function,
     value: &'a str,
     arguments: &[Vec<u8>],
+    room: &Room,
 ) -> Result<Cow<'a, [u8]>, EvaluationProblem> {
     let bytes = value.as_bytes();
     let unchanged = Cow::Borrowed(bytes);
@@ -25,6 +30,9 @@ pub(super) fn apply<'a>(
         (Function::Substring, [position, lengths @ ..]) => {
             Cow::Borrowed(substring(bytes, position, lengths.first())?)
         }
+        (Function::Trim { .. }, [pattern]) if pattern.len() > LONGEST_PATTERN => {
+            return Err(EvaluationProblem::LongPattern { limit: LONGEST_PATTERN });
+        }
         (Function::Trim { end: End::Prefix, longest }, [pattern]) => {
             Cow::Borrowed(trim(bytes, pattern, longest))
         }
@@ -36,7 +44,7 @@ pub(super) fn apply<'a>(
             Cow::Owned(replace_first(value, old, &new.concat()))
         }
         (Function::Replace(Occurrence::All), [old, new @ ..]) => {
-            Cow::Owned(replace_all(value, old, &new.concat()))
+            Cow::Owned(replace_all(value, old, &new.concat(), room)?)
         }
         // Without a new text, an end is not removed but kept.
         (Function::Replace(Occurrence::At(End::Prefix)), [old, new]) => {
@@ -134,10 +142,13 @@ fn replace_first(value: &str, old: &[u8], new: &[u8]) -> Vec<u8> {
     }
 }
 
-fn replace_all(value: &str, old: &[u8], new: &[u8]) -> Vec<u8> {
+fn replace_all(value: &str, old: &[u8], new: &[u8], room: &Room) -> Result<Vec<u8>, EvaluationProblem> {
+    let fits = |times: usize| room.check(new.len().checked_mul(times));
     if old.is_empty() {
-        return put_between_all(value, new);
+        fits(value.chars().count() + 1)?;
+        return Ok(put_between_all(value, new));
     }
+    fits(count(value.as_bytes(), old))?;
     let mut replaced = Vec::new();
     let mut rest = value.as_bytes();
     while let Some((before, after)) = split_at_first(rest, old) {
@@ -146,7 +157,11 @@ fn replace_all(value: &str, old: &[u8], new: &[u8]) -> Vec<u8> {
         rest = after;
     }
     replaced.extend_from_slice(rest);
-    replaced
+    Ok(replaced)
+}
+
+fn count(value: &[u8], old: &[u8]) -> usize {
+    std::iter::successors(split_at_first(value, old), |(_, rest)| split_at_first(rest, old)).count()
 }
 
 /// An empty text stands before, between and behind the characters.

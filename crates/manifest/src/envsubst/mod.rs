@@ -3,8 +3,9 @@
 //! clusterctl uses `drone/envsubst`, and manifests are written for what that library does, surprises
 //! included: `:?` does not fail, `:+` is one more way to write a default, lengths and positions count bytes,
 //! a NUL ends the text. What it accepts comes out here byte by byte the same; what it refuses, or crashes on,
-//! is refused with the place and a hint. Three things are refused that it accepts: a result that is not
-//! UTF-8, a substring that no value can satisfy, and variables in variables more than a hundred deep.
+//! is refused with the place and a hint. Five things are refused that it accepts: a result that is not
+//! UTF-8, a substring that no value can satisfy, variables in variables more than a hundred deep,
+//! variables that blow the text up beyond [`MAX_RENDERED_SIZE`], and patterns of more than 4096 bytes.
 
 mod decode;
 mod error;
@@ -28,6 +29,10 @@ pub use variables::Variable;
 use render::Values;
 use source::Source;
 use tree::Piece;
+
+/// The most bytes that a text with variables may have once they are replaced, those of words and patterns inside of
+/// variables included. Replacements in replacements multiply, so that a few hundred bytes can ask for gigabytes.
+pub const MAX_RENDERED_SIZE: usize = 64 << 20;
 
 /// A text with variables, parsed once.
 #[derive(Clone, Debug)]
@@ -71,7 +76,7 @@ impl Template {
         if !missing.is_empty() {
             return Err(MissingVariables { variables: missing }.into());
         }
-        Ok(render::render(&self.pieces, &values)?)
+        Ok(render::render(&self.pieces, &values, MAX_RENDERED_SIZE)?)
     }
 
     fn look_up(&self, lookup: &dyn Fn(&str) -> Option<String>) -> Values<'_> {
@@ -82,5 +87,5 @@ impl Template {
 /// Expands a URL or a path: a variable without a value is empty, and `${ NAME }` with spaces is an error.
 pub fn expand(text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<String, ExpandError> {
     let template = Template::parse_source(&Source::as_written(text))?;
-    Ok(render::render(&template.pieces, &template.look_up(lookup))?)
+    Ok(render::render(&template.pieces, &template.look_up(lookup), MAX_RENDERED_SIZE)?)
 }

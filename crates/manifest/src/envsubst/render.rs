@@ -26,12 +26,36 @@ impl Values<'_> {
     }
 }
 
-pub(super) fn render(pieces: &[Piece], values: &Values<'_>) -> Result<String, EvaluationError> {
+/// The bytes that variables may still write, into the text or into an argument on its way there.
+pub(super) struct Room {
+    limit: usize,
+    left: usize,
+}
+
+impl Room {
+    /// Refuses what does not fit. A size that is too large to be counted is none.
+    pub(super) fn check(&self, bytes: Option<usize>) -> Result<(), EvaluationProblem> {
+        let fits = bytes.is_some_and(|bytes| bytes <= self.left);
+        if fits { Ok(()) } else { Err(EvaluationProblem::TooLarge { limit: self.limit }) }
+    }
+
+    fn take(&mut self, bytes: usize) -> Result<(), EvaluationProblem> {
+        self.check(Some(bytes))?;
+        self.left -= bytes;
+        Ok(())
+    }
+}
+
+/// The text, unless its variables make more than `limit` bytes of it.
+pub(super) fn render(pieces: &[Piece], values: &Values<'_>, limit: usize) -> Result<String, EvaluationError> {
+    // The text itself is in memory already: it may leave no room for variables, but is no problem alone.
+    let text: usize = pieces.iter().map(Piece::text_len).sum();
+    let mut room = Room { limit, left: limit.saturating_sub(text) };
     let mut bytes = Vec::new();
     // Functions count bytes, so that only all pieces together need to be whole characters.
     let mut ends = Vec::new();
     for piece in pieces {
-        write(piece, values, &mut bytes)?;
+        write(piece, values, &mut room, &mut bytes)?;
         if let Piece::Variable(expression) = piece {
             ends.push((bytes.len(), expression));
         }
@@ -39,7 +63,12 @@ pub(super) fn render(pieces: &[Piece], values: &Values<'_>) -> Result<String, Ev
     String::from_utf8(bytes).map_err(|error| broken_character(&ends, error.utf8_error().valid_up_to()))
 }
 
-fn write(piece: &Piece, values: &Values<'_>, out: &mut Vec<u8>) -> Result<(), EvaluationError> {
+fn write(
+    piece: &Piece,
+    values: &Values<'_>,
+    room: &mut Room,
+    out: &mut Vec<u8>,
+) -> Result<(), EvaluationError> {
     let expression = match piece {
         Piece::Text(text) => {
             out.extend_from_slice(text.as_bytes());
@@ -50,10 +79,11 @@ fn write(piece: &Piece, values: &Values<'_>, out: &mut Vec<u8>) -> Result<(), Ev
     let mut arguments = Vec::with_capacity(expression.arguments.len());
     for piece in &expression.arguments {
         let mut argument = Vec::new();
-        write(piece, values, &mut argument)?;
+        write(piece, values, room, &mut argument)?;
         arguments.push(argument);
     }
-    let result = functions::apply(expression.function, values.get(&expression.name), &arguments)
+    let result = functions::apply(expression.function, values.get(&expression.name), &arguments, room)
+        .and_then(|result| room.take(result.len()).map(|()| result))
         .map_err(|problem| error(expression, problem))?;
     out.extend_from_slice(&result);
     Ok(())

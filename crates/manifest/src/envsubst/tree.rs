@@ -9,6 +9,16 @@ pub(super) enum Piece {
     Variable(Expression),
 }
 
+impl Piece {
+    /// The bytes that stand there without a variable.
+    pub(super) fn text_len(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Variable(_) => 0,
+        }
+    }
+}
+
 /// A variable and what is done to its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Expression {

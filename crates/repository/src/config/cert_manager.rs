@@ -1,9 +1,10 @@
 //! Where cert-manager comes from.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use super::value::Value;
 use super::{ConfigError, fields::Fields, variables::Variables};
+use crate::remote::shown_address;
 
 pub(super) const KEY: &str = "cert-manager";
 const DEFAULT_VERSION: &str = "v1.21.1";
@@ -11,7 +12,7 @@ const DEFAULT_URL: &str = "https://github.com/cert-manager/cert-manager/releases
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// Which cert-manager to install.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct CertManager {
     /// Where its releases are.
     pub url: String,
@@ -21,6 +22,18 @@ pub struct CertManager {
     pub timeout: Duration,
     /// It is installed externally: it is only awaited.
     pub externally_provisioned: bool,
+}
+
+// The address may hold a password or a signature.
+impl fmt::Debug for CertManager {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CertManager")
+            .field("url", &shown_address(&self.url))
+            .field("version", &self.version)
+            .field("timeout", &self.timeout)
+            .field("externally_provisioned", &self.externally_provisioned)
+            .finish()
+    }
 }
 
 impl CertManager {

@@ -1,7 +1,9 @@
 //! Values of configuration files, and the text that a variable gets from them.
 
+use std::fmt;
+
 /// A value, whichever format it was read from.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub(crate) enum Value {
     Null,
     Bool(bool),
@@ -11,6 +13,13 @@ pub(crate) enum Value {
     Text(String),
     List(Vec<Value>),
     Map(Map),
+}
+
+// Values may be secrets.
+impl fmt::Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind())
+    }
 }
 
 /// Keys as they were written, in their order.

@@ -180,7 +180,11 @@ impl Http {
         let fetch = async {
             match self.get(get).await {
                 Ok(reply) => Ok(Some(Listing { bytes: reply.body, next: None })),
-                Err(FetchError::NotFound { .. } | FetchError::Unauthorized { .. }) => Ok(None),
+                Err(
+                    FetchError::NotFound { .. }
+                    | FetchError::Unauthorized { .. }
+                    | FetchError::RefusedElsewhere { .. },
+                ) => Ok(None),
                 Err(error) => Err(error),
             }
         };
@@ -225,7 +229,7 @@ impl Http {
     }
 
     async fn look_up(&self, key: &Key) -> Option<Hit> {
-        let outcome = self.cache.as_ref()?.read(key).await;
+        let outcome = self.cache.as_ref()?.read(key, (self.options.clock)()).await;
         outcome.unwrap_or_else(|error| {
             self.warn(&error.to_string());
             None

@@ -5,12 +5,15 @@ use std::path::PathBuf;
 use super::{Credentials, DockerConfig, HttpOptions};
 use crate::{Config, Environment, FetchError};
 
+const CACHE_LIMIT: &str = "CAPSTAN_CACHE_LIMIT";
+
 impl HttpOptions {
     /// The options that environment variables set; all others are the defaults.
     ///
     /// | variable | sets |
     /// |---|---|
     /// | `CAPSTAN_CACHE_DIR`, else `XDG_CACHE_HOME` | `cache_dir` |
+    /// | `CAPSTAN_CACHE_LIMIT`, such as `512Mi` | `cache_limit` |
     /// | `CAPSTAN_OFFLINE` | `offline`, unless it is `false`, `0` or empty |
     /// | `GITHUB_HOSTS`, `GITLAB_HOSTS` | the hosts that may see a token, with commas between them |
     /// | `OCI_USERNAME` and `OCI_PASSWORD`, `OCI_HOST` | `oci_credentials`, `oci_host` |
@@ -18,12 +21,20 @@ impl HttpOptions {
     ///
     /// Tokens are settings of the configuration: see [`Self::with_tokens`]. Docker's credentials are in a file: see
     /// [`DockerConfig::read`].
-    pub fn from_environment(environment: &Environment) -> Self {
+    pub fn from_environment(environment: &Environment) -> Result<Self, FetchError> {
         let variable = |name: &str| environment.get(name).map(str::to_owned).filter(|it| !it.is_empty());
         let hosts =
             |name: &str| variable(name).iter().flat_map(|it| it.split(',')).map(str::to_owned).collect();
-        Self {
+        let defaults = Self::default();
+        let cache_limit = match variable(CACHE_LIMIT) {
+            None => defaults.cache_limit,
+            Some(text) => {
+                parse_size(&text).ok_or(FetchError::NotASize { variable: CACHE_LIMIT, value: text })?
+            }
+        };
+        Ok(Self {
             cache_dir: environment.cache_folder().map(|it| it.join("repository")),
+            cache_limit,
             offline: variable("CAPSTAN_OFFLINE").is_some_and(|it| it != "false" && it != "0"),
             github_hosts: hosts("GITHUB_HOSTS"),
             gitlab_hosts: hosts("GITLAB_HOSTS"),
@@ -32,8 +43,8 @@ impl HttpOptions {
                 .map(|(username, password)| Credentials { username, password }),
             oci_host: variable("OCI_HOST"),
             go_proxy: variable("GOPROXY"),
-            ..Self::default()
-        }
+            ..defaults
+        })
     }
 
     /// The same options with the tokens that a configuration has.
@@ -62,6 +73,23 @@ impl DockerConfig {
     }
 }
 
+/// Bytes, with or without one of Kubernetes' suffixes.
+fn parse_size(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let (digits, suffix) = text.split_at(text.find(|it: char| !it.is_ascii_digit()).unwrap_or(text.len()));
+    let unit = match suffix {
+        "" => 1,
+        "k" => 1000,
+        "M" => 1_000_000,
+        "G" => 1_000_000_000,
+        "Ki" => 1 << 10,
+        "Mi" => 1 << 20,
+        "Gi" => 1 << 30,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(unit)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,7 +102,7 @@ mod tests {
 
     #[test]
     fn every_option_has_its_variable() {
-        let nothing = HttpOptions::from_environment(&environment(&[]));
+        let nothing = HttpOptions::from_environment(&environment(&[])).unwrap();
         assert_eq!(nothing.cache_dir, Some("/h/.cache/capstan/repository".into()));
         assert!(!nothing.offline && nothing.oci_credentials.is_none() && nothing.go_proxy.is_none());
         assert!(nothing.github_hosts.is_empty() && nothing.gitlab_hosts.is_empty());
@@ -89,7 +117,8 @@ mod tests {
             ("OCI_HOST", "ghcr.io"),
             ("GOPROXY", "off"),
             ("GITHUB_TOKEN", "not from here"),
-        ]));
+        ]))
+        .unwrap();
         assert_eq!(all.cache_dir, Some("/c/repository".into()));
         assert!(all.offline);
         assert_eq!(
@@ -100,6 +129,39 @@ mod tests {
         assert_eq!((credentials.username.as_str(), credentials.password.as_str()), ("me", "secret"));
         assert_eq!((all.oci_host.as_deref(), all.go_proxy.as_deref()), (Some("ghcr.io"), Some("off")));
         assert_eq!(all.github_token, None);
+    }
+
+    #[test]
+    fn the_limit_of_the_cache_is_a_size() {
+        for (text, expected) in [
+            ("", Some(512 << 20)),
+            ("0", Some(0)),
+            ("1000", Some(1000)),
+            (" 5k", Some(5000)),
+            ("5M", Some(5_000_000)),
+            ("5G", Some(5_000_000_000)),
+            ("5Ki", Some(5 << 10)),
+            ("5Mi", Some(5 << 20)),
+            ("5Gi", Some(5 << 30)),
+            ("17179869184Gi", None),
+            ("99999999999999999999", None),
+            ("-1", None),
+            ("1.5Gi", None),
+            ("5MB", None),
+            ("5 Mi", None),
+            ("Mi", None),
+            ("é", None),
+        ] {
+            let found = HttpOptions::from_environment(&environment(&[(CACHE_LIMIT, text)]));
+            match (found, expected) {
+                (Ok(options), Some(expected)) => assert_eq!(options.cache_limit, expected, "{text}"),
+                (Err(error), None) => assert_eq!(
+                    error.to_string(),
+                    format!("CAPSTAN_CACHE_LIMIT is {text:?}, which is not a size in bytes")
+                ),
+                (found, _) => panic!("{text}: {found:?}"),
+            }
+        }
     }
 
     #[test]
@@ -114,7 +176,7 @@ mod tests {
             ("GOPROXY", "", false),
             ("GITHUB_HOSTS", "", false),
         ] {
-            let options = HttpOptions::from_environment(&environment(&[(name, value)]));
+            let options = HttpOptions::from_environment(&environment(&[(name, value)])).unwrap();
             assert_eq!(options.offline, is_offline, "{name}={value}");
             assert!(options.oci_credentials.is_none() && options.go_proxy.is_none(), "{name}={value}");
             assert!(options.github_hosts.is_empty(), "{name}={value}");
@@ -125,7 +187,7 @@ mod tests {
     fn tokens_come_from_the_configuration() {
         let environment = environment(&[("GITLAB_ACCESS_TOKEN", "lab")]);
         let config = Config::parse("github-token: hub", Format::Yaml, "config", &environment).unwrap();
-        let options = HttpOptions::from_environment(&environment).with_tokens(&config);
+        let options = HttpOptions::from_environment(&environment).unwrap().with_tokens(&config);
         assert_eq!(options.github_token.as_deref(), Some("hub"));
         assert_eq!(options.gitlab_token.as_deref(), Some("lab"));
         assert_eq!(options.cache_dir, Some("/h/.cache/capstan/repository".into()));

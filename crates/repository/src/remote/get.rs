@@ -1,5 +1,7 @@
 //! One request, described, and its answer.
 
+use std::fmt;
+
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use capstan_manifest::text::is_web_page;
@@ -8,17 +10,18 @@ use reqwest::{StatusCode, Url};
 use serde::de::DeserializeOwned;
 
 use super::Credentials;
+use super::https::decode;
 use super::shown::shown;
 use crate::FetchError;
 
 /// A GET that has not been sent.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Get {
     pub url: Url,
     /// What is looked for, in words, for those who read errors.
     pub what: String,
     pub accept: Option<&'static str>,
-    /// For the host of `url` only.
+    /// For the origin of `url` only.
     pub authorization: Option<HeaderValue>,
     /// The variable that the token came from, or could come from.
     pub variable: Option<&'static str>,
@@ -80,6 +83,17 @@ impl Get {
         Self { once: true, ..self }
     }
 
+    /// What the server is shown and nobody else should see.
+    pub(crate) fn secrets(&self) -> Vec<String> {
+        let sent = self.authorization.as_ref().and_then(|value| value.to_str().ok()?.split_once(' '));
+        let token = sent.map(|(_, token)| token.to_owned());
+        let pair =
+            token.as_ref().and_then(|token| String::from_utf8(BASE64_STANDARD.decode(token).ok()?).ok());
+        let password = pair.as_ref().and_then(|pair| Some(pair.split_once(':')?.1.to_owned()));
+        let in_address = self.url.password().map(decode);
+        [token, password, in_address].into_iter().flatten().filter(|secret| !secret.is_empty()).collect()
+    }
+
     /// The address as it may be shown.
     pub(crate) fn shown(&self) -> String {
         shown(&self.url)
@@ -110,9 +124,20 @@ pub(crate) struct Validators {
     pub last_modified: Option<String>,
 }
 
+// Addresses may hold passwords and signatures.
+impl fmt::Debug for Get {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Get").field("url", &self.shown()).field("what", &self.what).finish_non_exhaustive()
+    }
+}
+
 /// What came.
-#[derive(Debug)]
 pub(crate) struct Reply {
+    /// Who answered: the last of all redirects.
+    pub url: Url,
+    /// Whether every redirect on the way stayed at the origin that was asked. What others say about credentials does
+    /// not count.
+    pub direct: bool,
     pub status: StatusCode,
     pub headers: HeaderMap,
     pub body: Vec<u8>,
@@ -135,13 +160,32 @@ impl Reply {
     }
 }
 
+// The answer of a token service is a secret.
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reply")
+            .field("url", &shown(&self.url))
+            .field("status", &self.status)
+            .finish_non_exhaustive()
+    }
+}
+
 /// Reads JSON from an answer.
 pub(crate) fn read_json<T: DeserializeOwned>(url: &Url, body: &[u8]) -> Result<T, FetchError> {
     if looks_like_web_page(body) {
         return Err(FetchError::WebPage { url: shown(url) });
     }
     serde_json::from_slice(body)
-        .map_err(|error| FetchError::Malformed { url: shown(url), reason: error.to_string() })
+        .map_err(|error| FetchError::Malformed { url: shown(url), reason: describe_json(&error) })
+}
+
+/// What is wrong with JSON that may hold secrets. An error about a value of a wrong type quotes the value.
+pub(crate) fn describe_json(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    if !error.is_data() || text.starts_with("missing field") {
+        return text;
+    }
+    format!("a value of a wrong type at line {} column {}", error.line(), error.column())
 }
 
 /// Whether this is for a browser. Servers mislabel files, so that only the content counts.
@@ -168,6 +212,39 @@ mod tests {
         ] {
             assert_eq!(looks_like_web_page(body), page, "{}", body.escape_ascii());
         }
+    }
+
+    #[test]
+    fn errors_about_json_do_not_quote_it() {
+        #[derive(Debug, serde::Deserialize)]
+        struct Answer {
+            #[expect(dead_code, reason = "only whether it can be read counts")]
+            token: String,
+        }
+        let url = Url::parse("https://user:canary@h/token?canary").unwrap();
+        for (text, expected) in [
+            (r#""canary""#, "a value of a wrong type at line 1 column 8"),
+            ("{\n\"token\": [\"canary\"]}", "a value of a wrong type at line 2 column 9"),
+            (r#"{"canary": 1}"#, "missing field `token` at line 1 column 13"),
+            (r#"{"token": canary}"#, "expected value at line 1 column 11"),
+        ] {
+            let error = read_json::<Answer>(&url, text.as_bytes()).unwrap_err();
+            let expected = format!("the answer of https://h/token cannot be understood: {expected}");
+            assert_eq!(error.to_string(), expected, "{text}");
+            assert!(!format!("{error:?}").contains("canary"), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn requests_and_answers_do_not_show_secrets() {
+        let url = Url::parse("https://me:canary@h/f?canary").unwrap();
+        let get = Get::new(url.clone(), "f").authorization(bearer("canary"));
+        let headers = [("set-cookie".parse().unwrap(), "canary".parse().unwrap())].into_iter().collect();
+        let reply = Reply { url, direct: true, status: StatusCode::OK, headers, body: b"canary".into() };
+        assert_eq!(
+            format!("{get:?} {reply:?}"),
+            r#"Get { url: "https://h/f", what: "f", .. } Reply { url: "https://h/f", status: 200, .. }"#
+        );
     }
 
     #[test]

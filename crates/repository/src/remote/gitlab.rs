@@ -1,5 +1,7 @@
 //! Releases as generic packages on GitLab.
 
+use std::fmt;
+
 use reqwest::Url;
 use serde::Deserialize;
 
@@ -17,7 +19,7 @@ use crate::FetchError;
 const TOKEN: TokenRule = TokenRule { variable: "GITLAB_ACCESS_TOKEN", hosts_variable: "GITLAB_HOSTS" };
 
 /// The generic packages of one project, by one name.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct GitLab {
     /// `https://host/.../api/v4/projects/{slug}`, the slug still escaped.
     project: Url,
@@ -25,6 +27,18 @@ pub struct GitLab {
     version: String,
     file: String,
     promised: Option<Sha256>,
+}
+
+// The address may hold a password.
+impl fmt::Debug for GitLab {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GitLab")
+            .field("project", &shown(&self.project))
+            .field("package", &self.package)
+            .field("version", &self.version)
+            .field("file", &self.file)
+            .finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -140,7 +154,7 @@ impl GitLab {
         if let Ok(mut path) = url.path_segments_mut() {
             path.extend(segments);
         }
-        let trusted = is_gitlab(&url) || is_listed(&http.options.gitlab_hosts, &url);
+        let trusted = is_public(&url) || is_listed(&http.options.gitlab_hosts, &url);
         let token = TOKEN.token(http.options.gitlab_token.as_deref(), trusted);
         TOKEN.sign(Get::new(url, what), token)
     }
@@ -154,9 +168,9 @@ impl GitLab {
     }
 }
 
-/// Whether the name says that the host is a GitLab; any other may be anybody's.
-fn is_gitlab(url: &Url) -> bool {
-    url.host_str().is_some_and(|host| host.starts_with("gitlab."))
+/// Whether this is GitLab's own server. Any other may be anybody's, whatever it is called.
+fn is_public(url: &Url) -> bool {
+    url.host_str() == Some("gitlab.com") && url.port().is_none()
 }
 
 #[cfg(test)]
@@ -181,6 +195,20 @@ mod tests {
                 (found.package.as_str(), found.version(), found.file_name()),
                 ("capi", "v1.0.0", "f.yaml")
             );
+        }
+    }
+
+    #[test]
+    fn only_gitlabs_own_server_needs_no_naming() {
+        for (url, expected) in [
+            ("https://gitlab.com/x", true),
+            ("https://gitlab.com:443/x", true),
+            ("https://gitlab.com:8443/x", false),
+            ("https://gitlab.evil.example/x", false),
+            ("https://gitlab.com.evil.example/x", false),
+            ("https://my.gitlab.com/x", false),
+        ] {
+            assert_eq!(is_public(&Url::parse(url).unwrap()), expected, "{url}");
         }
     }
 

@@ -40,7 +40,8 @@ pub struct Http {
 impl Http {
     /// Sets the manners up; nothing is connected to yet. The process must have installed a rustls provider.
     pub fn new(options: HttpOptions) -> Self {
-        let cache = options.cache_dir.clone().map(Cache::new);
+        let root = options.cache_dir.clone().filter(|_| options.cache_limit > 0);
+        let cache = root.map(|root| Cache::new(root, options.cache_limit));
         Self {
             client: Arc::default(),
             cache,
@@ -104,14 +105,16 @@ impl Http {
         self.report(Progress::Requested { url: &get.shown() });
         let mut url = get.url.clone();
         let mut authorization = get.authorization.clone();
+        let mut direct = true;
         for _ in 0..=LONGEST_CHAIN {
             let response = self.send(get, &url, authorization.as_ref()).await?;
             let Some(location) = read_redirect(&response) else {
-                return self.receive(get, response).await;
+                return self.receive(get, response, url, direct).await;
             };
             let hop = redirect::follow(&url, &location, get.plain_http)
                 .map_err(|reason| FetchError::Redirect { url: get.shown(), reason })?;
-            authorization = authorization.filter(|_| hop.keeps_credentials);
+            direct &= hop.same_origin;
+            authorization = authorization.filter(|_| direct);
             url = hop.url;
         }
         Err(FetchError::Redirect { url: get.shown(), reason: format!("more than {LONGEST_CHAIN} times") })
@@ -147,14 +150,20 @@ impl Http {
         FetchError::Unreachable { url, source: Box::new(error.without_url()) }
     }
 
-    async fn receive(&self, get: &Get, response: Response) -> Result<Reply, FetchError> {
+    async fn receive(
+        &self,
+        get: &Get,
+        response: Response,
+        url: Url,
+        direct: bool,
+    ) -> Result<Reply, FetchError> {
         let (status, headers) = (response.status(), response.headers().clone());
         if status.is_success() {
             let body = self.receive_body(get, response).await?;
-            return Ok(Reply { status, headers, body });
+            return Ok(Reply { url, direct, status, headers, body });
         }
         let body = receive_refusal(response).await;
-        let reply = Reply { status, headers, body };
+        let reply = Reply { url, direct, status, headers, body };
         if status.is_server_error() {
             return Err(refusal::explain(get, &reply, (self.options.clock)()));
         }

@@ -1,5 +1,7 @@
 //! Releases on any https server.
 
+use std::fmt;
+
 use reqwest::Url;
 
 use super::cache::Key;
@@ -15,13 +17,20 @@ use crate::local::LATEST;
 /// `https://host/.../{latest|version}/{file}`: the other files and versions lie at the same place.
 ///
 /// `#sha256=<hex>` promises the sum of the file that the address names.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct HttpsRelease {
     /// The address of the file, without the promise.
     url: Url,
     version: String,
     file: String,
     promised: Option<Sha256>,
+}
+
+// The address may hold a password or a signature.
+impl fmt::Debug for HttpsRelease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpsRelease").field("url", &shown(&self.url)).finish_non_exhaustive()
+    }
 }
 
 impl HttpsRelease {

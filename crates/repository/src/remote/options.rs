@@ -65,12 +65,19 @@ impl Default for Limits {
 }
 
 /// What docker knows about registries.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct DockerConfig {
     /// The text of a `config.json`.
     pub text: String,
     /// Whether the `docker-credential-*` programs that it names may be run.
     pub run_helpers: bool,
+}
+
+// The text has passwords.
+impl fmt::Debug for DockerConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DockerConfig").field("run_helpers", &self.run_helpers).finish_non_exhaustive()
+    }
 }
 
 /// What happens on the way, for those who show it.
@@ -136,6 +143,9 @@ pub struct HttpOptions {
     pub limits: Limits,
     /// Where to keep what was fetched; nothing is kept without it.
     pub cache_dir: Option<PathBuf>,
+    /// The most bytes that the cache may have; what was used least recently goes first, but nothing that was used
+    /// within the last hour. With 0 there is no cache.
+    pub cache_limit: u64,
     /// Use the cache only.
     pub offline: bool,
     /// How long a list of versions or files is used before its source is asked again. Without it, a source is asked
@@ -145,14 +155,13 @@ pub struct HttpOptions {
     pub github_token: Option<String>,
     /// GitHub Enterprise hosts (`host` or `host:port`) that may see the token as well.
     pub github_hosts: Vec<String>,
-    /// For gitlab.com, hosts whose name begins with `gitlab.`, and [`gitlab_hosts`](Self::gitlab_hosts). An empty
-    /// one counts as none.
+    /// For gitlab.com and [`gitlab_hosts`](Self::gitlab_hosts). An empty one counts as none.
     pub gitlab_token: Option<String>,
     /// Other GitLab hosts (`host` or `host:port`) that may see the token as well.
     pub gitlab_hosts: Vec<String>,
-    /// For the registry of an OCI address, if it is [`oci_host`](Self::oci_host); wins over docker's.
+    /// For the registry [`oci_host`](Self::oci_host) alone; wins over docker's.
     pub oci_credentials: Option<Credentials>,
-    /// The one registry that the credentials are for; any registry without it. An empty one counts as none.
+    /// The registry that the credentials are for; without it they are for none. An empty one counts as none.
     pub oci_host: Option<String>,
     /// Docker's credentials.
     pub docker_config: Option<DockerConfig>,
@@ -180,6 +189,7 @@ impl Default for HttpOptions {
             retry: Retry::default(),
             limits: Limits::default(),
             cache_dir: None,
+            cache_limit: 512 << 20,
             offline: false,
             listings_max_age: None,
             github_token: None,

@@ -8,11 +8,11 @@ use super::shown::{shown, shown_address};
 pub(crate) const LONGEST_CHAIN: usize = 8;
 
 /// The next hop.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub(crate) struct Hop {
     pub url: Url,
-    /// Only the very same server may see the credentials again.
-    pub keeps_credentials: bool,
+    /// Whether scheme, host and port stay the same. Only then the credentials go along.
+    pub same_origin: bool,
 }
 
 /// Decides where `location` leads, or says why it is not followed.
@@ -24,8 +24,8 @@ pub(crate) fn follow(from: &Url, location: &str, plain_http: bool) -> Result<Hop
     if !allowed || url.host_str().is_none() {
         return Err(format!("to {}, and only https is followed", shown(&url)));
     }
-    let keeps_credentials = url.origin() == from.origin();
-    Ok(Hop { url, keeps_credentials })
+    let same_origin = url.origin() == from.origin();
+    Ok(Hop { url, same_origin })
 }
 
 #[cfg(test)]
@@ -46,7 +46,7 @@ mod tests {
             ("https://", None),
         ] {
             let found = follow(&from, location, false).ok();
-            let found = found.as_ref().map(|hop| (hop.url.as_str(), hop.keeps_credentials));
+            let found = found.as_ref().map(|hop| (hop.url.as_str(), hop.same_origin));
             assert_eq!(found, expected, "{location}");
         }
     }
@@ -55,7 +55,7 @@ mod tests {
     fn the_secrets_of_an_address_stay_out_of_the_reason() {
         let from = Url::parse("https://github.com/o/r").unwrap();
         for location in ["https://u:s3cret@[h/f?sig=s3cret", "http://u:s3cret@h/f?sig=s3cret"] {
-            let reason = follow(&from, location, false).unwrap_err();
+            let reason = follow(&from, location, false).err().unwrap();
             assert!(!reason.contains("s3cret"), "{reason}");
         }
     }
@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn plain_http_is_followed_only_by_those_who_asked_for_it() {
         let from = Url::parse("http://localhost:5000/v2/").unwrap();
-        assert!(follow(&from, "/x", true).unwrap().keeps_credentials);
-        assert!(follow(&from, "/x", false).unwrap_err().contains("only https"));
+        assert!(follow(&from, "/x", true).unwrap().same_origin);
+        assert!(follow(&from, "/x", false).err().unwrap().contains("only https"));
     }
 }

@@ -5,6 +5,7 @@ use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 
 use super::get::{Get, Reply, looks_like_web_page};
+use super::shown::shown;
 use crate::FetchError;
 use crate::error::Withheld;
 
@@ -12,25 +13,31 @@ use crate::error::Withheld;
 pub(crate) fn explain(get: &Get, reply: &Reply, now: Timestamp) -> FetchError {
     let url = get.shown();
     let status = reply.status.as_u16();
+    let is_refused = matches!(reply.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
     if is_rate_limit(reply.status, &reply.headers) {
-        let host = get.url.host_str().unwrap_or_default().to_owned();
-        // Whoever sent a token already has the larger quota.
-        let variable = get.variable.filter(|_| get.authorization.is_none()).map(str::to_owned);
+        let host = reply.url.host_str().unwrap_or_default().to_owned();
+        // Whoever sent a token already has the larger quota, and another server would not see it.
+        let helps = get.authorization.is_none() && reply.direct;
+        let variable = get.variable.filter(|_| helps).map(str::to_owned);
         let reset = read_reset(&reply.headers, now);
-        return FetchError::RateLimited { host, reset, variable, withheld: find_withheld(get) };
+        let withheld = find_withheld(get).filter(|_| helps);
+        return FetchError::RateLimited { host, reset, variable, withheld };
+    }
+    if is_refused && !reply.direct {
+        return FetchError::RefusedElsewhere { url, target: shown(&reply.url), status };
     }
     match reply.status {
         StatusCode::NOT_FOUND | StatusCode::GONE => {
             FetchError::NotFound { what: describe_missing(get), available: Vec::new() }
         }
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => FetchError::Unauthorized {
+        _ if is_refused => FetchError::Unauthorized {
             url,
             status,
-            detail: read_detail(&reply.body),
+            detail: read_detail(get, &reply.body),
             variable: get.variable.map(str::to_owned),
             withheld: find_withheld(get),
         },
-        _ => FetchError::Status { url, status, detail: read_detail(&reply.body) },
+        _ => FetchError::Status { url, status, detail: read_detail(get, &reply.body) },
     }
 }
 
@@ -47,7 +54,10 @@ fn describe_missing(get: &Get) -> String {
 
 fn find_withheld(get: &Get) -> Option<Box<Withheld>> {
     let hosts_variable = get.withheld.filter(|_| get.authorization.is_none())?;
-    let host = get.url.host_str()?.to_owned();
+    let host = match (get.url.host_str()?, get.url.port()) {
+        (host, None) => host.to_owned(),
+        (host, Some(port)) => format!("{host}:{port}"),
+    };
     Some(Box::new(Withheld { host, variable: hosts_variable.to_owned() }))
 }
 
@@ -68,14 +78,18 @@ fn number(headers: &HeaderMap, name: &str) -> Option<i64> {
     headers.get(name)?.to_str().ok()?.trim().parse().ok()
 }
 
-/// A sentence from the body of a refusal: the usual fields of JSON, or a short plain text.
-fn read_detail(body: &[u8]) -> String {
+/// A sentence from the body of a refusal: the usual fields of JSON, or a short plain text. One that quotes what we have
+/// shown the server is not repeated.
+fn read_detail(get: &Get, body: &[u8]) -> String {
     let from_json = serde_json::from_slice::<serde_json::Value>(body).ok().and_then(|value| {
         ["/message", "/error_description", "/error", "/errors/0/message"]
             .iter()
             .find_map(|path| value.pointer(path)?.as_str().map(str::to_owned))
     });
     let text = from_json.unwrap_or_else(|| plain_detail(body));
+    if get.secrets().iter().any(|secret| text.contains(secret)) {
+        return String::new();
+    }
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(200).collect::<String>().trim().to_owned()
 }
 
@@ -90,10 +104,14 @@ fn plain_detail(body: &[u8]) -> String {
 mod tests {
     use reqwest::Url;
 
+    use super::super::Credentials;
+    use super::super::get::{basic, bearer};
     use super::*;
 
     fn reply(status: u16, headers: &[(&'static str, &'static str)], body: &str) -> Reply {
         Reply {
+            url: Url::parse("https://h/f").unwrap(),
+            direct: true,
             status: StatusCode::from_u16(status).unwrap(),
             headers: headers.iter().map(|(k, v)| (k.parse().unwrap(), v.parse().unwrap())).collect(),
             body: body.into(),
@@ -155,6 +173,28 @@ mod tests {
     }
 
     #[test]
+    fn another_server_is_named_and_asks_for_no_token() {
+        let get = get().withheld(Some("GITHUB_HOSTS"));
+        let elsewhere = |status: u16| {
+            let url = Url::parse("https://user:secret@other:8443/f?secret").unwrap();
+            let reply =
+                Reply { url, direct: false, ..reply(status, &[], r#"{"message":"give me your token"}"#) };
+            explain(&get, &reply, Timestamp::UNIX_EPOCH)
+        };
+        for status in [401, 403] {
+            let expected = format!(
+                "https://h/f was redirected to https://other:8443/f, which refused access (HTTP {status})"
+            );
+            assert_eq!(elsewhere(status).to_string(), expected);
+        }
+        let error = elsewhere(429);
+        assert!(
+            matches!(&error, FetchError::RateLimited { host, variable: None, withheld: None, .. } if host == "other"),
+            "{error:?}"
+        );
+    }
+
+    #[test]
     fn details_are_short_and_printable() {
         for (body, detail) in [
             (r#"{"message":"a\u001b[31mb"}"#, ": a [31mb"),
@@ -167,6 +207,24 @@ mod tests {
                 explained(400, &[], body).to_string(),
                 format!("https://h/f answered with HTTP 400{detail}")
             );
+        }
+    }
+
+    #[test]
+    fn a_server_that_quotes_credentials_is_not_repeated() {
+        let user = Credentials { username: "me".to_owned(), password: "p:w".to_owned() };
+        let with_password = Url::parse("https://me:p%3Aw@h/f").unwrap();
+        for (get, quoted) in [
+            (get().authorization(bearer("t0ken")), "t0ken"),
+            (get().authorization(basic(&user)), "p:w"),
+            (get().authorization(basic(&user)), "bWU6cDp3"),
+            (Get { url: with_password, ..get() }, "p:w"),
+        ] {
+            let told = |detail: &str| {
+                explain(&get, &reply(400, &[], &format!("bad: {detail}")), Timestamp::UNIX_EPOCH).to_string()
+            };
+            assert_eq!(told(quoted), "https://h/f answered with HTTP 400");
+            assert_eq!(told("luck"), "https://h/f answered with HTTP 400: bad: luck");
         }
     }
 

@@ -1,10 +1,14 @@
 //! What is kept on disk.
 
+use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use capstan_repository::FetchError;
-use capstan_repository::remote::{GitHub, Http, HttpOptions, Remote, Sha256};
+use capstan_repository::remote::{Fetched, GitHub, Http, HttpOptions, Progress, Remote, Sha256};
 use capstan_testkit::fakes::Fault;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::world::{NOW, World, files_in};
 
@@ -256,6 +260,29 @@ async fn many_tasks_can_share_a_cache() {
 #[tokio::test(flavor = "multi_thread")]
 async fn several_processes_can_share_a_cache() {
     let world = world().await;
+    share_with_processes(&world, None).await;
+    assert_cache_is_whole(&world, 4);
+}
+
+/// The cache is full of what nobody has used for a day, and all processes have to make room at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn several_processes_can_share_a_full_cache() {
+    let world = world().await;
+    let yesterday = limited(&world, u64::MAX, || Timestamp::now() - SignedDuration::from_hours(24));
+    for n in 0..30 {
+        fetch_large(&world, &yesterday, n).await;
+    }
+    let full = size_of(&world.cache);
+    share_with_processes(&world, Some(full)).await;
+    assert!(size_of(&world.cache) <= full - full / 10, "{} of {full}", size_of(&world.cache));
+    let source = GitHub::parse(&world.server.url("/o/r/releases/latest/f.yaml")).unwrap();
+    for minor in 0..4 {
+        let version = format!("v1.{minor}.0");
+        assert!(source.fetch(&world.cached_http(), &version, "f.yaml").await.unwrap().cached, "{version}");
+    }
+}
+
+async fn share_with_processes(world: &World, limit: Option<u64>) {
     let authority = world.cache.with_extension("pem");
     std::fs::write(&authority, world.server.ca_pem()).unwrap();
     let children: Vec<_> = (0..3)
@@ -265,6 +292,7 @@ async fn several_processes_can_share_a_cache() {
                 .env("CAPSTAN_STORY_SERVER", world.server.url(""))
                 .env("CAPSTAN_STORY_CACHE", &world.cache)
                 .env("SSL_CERT_FILE", &authority)
+                .envs(limit.map(|limit| ("CAPSTAN_STORY_LIMIT", limit.to_string())))
                 .stdout(std::process::Stdio::piped())
                 .spawn()
                 .unwrap()
@@ -276,24 +304,31 @@ async fn several_processes_can_share_a_cache() {
         assert!(output.status.success() && text.contains("1 passed"), "{text}");
     }
     std::fs::remove_file(&authority).unwrap();
-    assert_cache_is_whole(&world, 4);
 }
 
-/// Not a story of its own: the one above runs it. It is led to the fake as a binary would be.
+/// Not a story of its own: those above run it. It is led to the fake as a binary would be.
 #[tokio::test]
-#[ignore = "run by several_processes_can_share_a_cache"]
+#[ignore = "run by several_processes_can_share_a_cache and several_processes_can_share_a_full_cache"]
 async fn one_of_several_processes() {
     let Ok(server) = std::env::var("CAPSTAN_STORY_SERVER") else { return };
     let _ = rustls::crypto::ring::default_provider().install_default();
+    let limit = std::env::var("CAPSTAN_STORY_LIMIT").ok().map(|limit| limit.parse().unwrap());
+    let warn =
+        |progress: Progress<'_>| assert!(!matches!(progress, Progress::Warning { .. }), "{progress:?}");
+    let defaults = HttpOptions::default();
     let http = Http::new(HttpOptions {
         cache_dir: std::env::var_os("CAPSTAN_STORY_CACHE").map(Into::into),
+        cache_limit: limit.unwrap_or(defaults.cache_limit),
         system_proxies: false,
-        ..HttpOptions::default()
+        progress: Some(Arc::new(warn)),
+        ..defaults
     });
     let source = GitHub::parse(&format!("{server}/o/r/releases/latest/f.yaml")).unwrap();
     for round in 0..20 {
         let version = format!("v1.{}.0", round % 4);
-        assert_eq!(source.file(&http, &version, "f.yaml").await.unwrap(), CONTENT.as_bytes());
+        let fetched = source.fetch(&http, &version, "f.yaml").await.unwrap();
+        assert_eq!(fetched.bytes, CONTENT.as_bytes());
+        assert!(fetched.cached || round < 4, "what a command has used stays while it runs");
     }
 }
 
@@ -306,4 +341,91 @@ fn assert_cache_is_whole(world: &World, entries: usize) {
         let sum = Sha256::of(&std::fs::read(&blob).unwrap()).to_string();
         assert_eq!(blob.file_name().unwrap().to_str().unwrap(), sum);
     }
+}
+
+/// The size of a file that [`fetch_large`] fetches.
+const LARGE: usize = 10_000;
+
+/// A client with a small cache, as if of a new process at some time.
+fn limited(world: &World, limit: u64, clock: fn() -> Timestamp) -> Http {
+    world.http_with(|options| {
+        options.cache_dir = Some(world.cache.clone());
+        options.cache_limit = limit;
+        options.clock = clock;
+    })
+}
+
+async fn fetch_large(world: &World, http: &Http, n: usize) -> Fetched {
+    let version = format!("v1.{n}.0");
+    world.server.file(&format!("/capi/{version}/f.yaml"), format!("{n:LARGE$}"));
+    let source = Remote::parse(&format!("https://files.example.com/capi/{version}/f.yaml")).unwrap();
+    let fetched = source.fetch(http, &version, "f.yaml").await.unwrap();
+    assert_eq!(fetched.bytes, format!("{n:LARGE$}").as_bytes());
+    fetched
+}
+
+/// All bytes below a folder.
+fn size_of(folder: &Path) -> u64 {
+    let sizes = files_in(folder).into_iter().map(|path| match std::fs::metadata(&path).unwrap() {
+        metadata if metadata.is_dir() => size_of(&path),
+        metadata => metadata.len(),
+    });
+    sizes.sum()
+}
+
+#[tokio::test]
+async fn what_was_used_least_recently_makes_room() {
+    static HOUR: AtomicI64 = AtomicI64::new(0);
+    let clock = || Timestamp::from_second(NOW + 3600 * HOUR.load(Ordering::Relaxed)).unwrap();
+    let world = world().await;
+    let limit = 36_000;
+    for (hour, n, cached) in
+        [(0, 0, false), (2, 1, false), (4, 2, false), (6, 0, true), (8, 3, false), (8, 0, true), (8, 2, true)]
+    {
+        HOUR.store(hour, Ordering::Relaxed);
+        let fetched = fetch_large(&world, &limited(&world, limit, clock), n).await;
+        assert_eq!(fetched.cached, cached, "{n} at {hour}");
+        assert!(size_of(&world.cache) <= limit, "{n} at {hour}");
+    }
+    assert_eq!(files_in(&world.cache.join("blobs")).len(), 3);
+    assert_eq!(files_in(&world.cache.join("index")).len(), 3);
+    assert!(
+        !fetch_large(&world, &limited(&world, limit, clock), 1).await.cached,
+        "it made room for the fourth"
+    );
+    assert_eq!(world.reports("Warning"), 1, "and the fourth is still in use: {limit}");
+}
+
+#[tokio::test]
+async fn what_a_command_uses_stays_and_what_does_not_fit_is_not_kept() {
+    let world = world().await;
+    let http = limited(&world, 25_000, || Timestamp::from_second(NOW).unwrap());
+    for n in 0..4 {
+        assert!(!fetch_large(&world, &http, n).await.cached);
+    }
+    for (n, cached) in [(0, true), (1, true), (2, false), (3, false)] {
+        assert_eq!(fetch_large(&world, &http, n).await.cached, cached, "{n}");
+    }
+    assert!(size_of(&world.cache) <= 25_000);
+    assert!(world.reported(&["Warning", "is full: f.yaml of v1.2.0 of", "its limit of 25000 bytes"]));
+    assert_eq!(world.reports("Warning"), 1, "once a process");
+}
+
+#[tokio::test]
+async fn a_limit_of_nothing_keeps_nothing() {
+    let world = world().await;
+    fetch_large(&world, &limited(&world, 0, Timestamp::now), 0).await;
+    assert!(!world.cache.exists());
+    assert_eq!(world.reports("Warning"), 0);
+}
+
+#[tokio::test]
+async fn what_an_unfinished_write_left_is_removed() {
+    let world = world().await;
+    let clock = || Timestamp::now() + SignedDuration::from_hours(2);
+    fetch_large(&world, &limited(&world, 25_000, Timestamp::now), 0).await;
+    let left = world.cache.join("tmp").join("1-0");
+    std::fs::write(&left, [0; LARGE]).unwrap();
+    fetch_large(&world, &limited(&world, 25_000, clock), 1).await;
+    assert!(!left.exists());
 }

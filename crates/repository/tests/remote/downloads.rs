@@ -184,7 +184,10 @@ async fn a_redirect_to_another_host_loses_the_token() {
 
 async fn fetch_with_token(world: &World) -> Result<Vec<u8>, FetchError> {
     let address = "https://gitlab.example.com/api/v4/projects/p/packages/generic/capi/v1.0.0/f.yaml";
-    let http = world.http_with(|options| options.gitlab_token = Some("secret".to_owned()));
+    let http = world.http_with(|options| {
+        options.gitlab_token = Some("secret".to_owned());
+        options.gitlab_hosts = vec!["gitlab.example.com".to_owned()];
+    });
     GitLab::parse(address).unwrap().file(&http, "v1.0.0", "f.yaml").await
 }
 

@@ -24,7 +24,10 @@ fn source() -> GitLab {
 }
 
 fn with_token(world: &World, token: &str) -> Http {
-    world.http_with(|options| options.gitlab_token = Some(token.to_owned()))
+    world.http_with(|options| {
+        options.gitlab_token = Some(token.to_owned());
+        options.gitlab_hosts = vec!["gitlab.example.com".to_owned()];
+    })
 }
 
 #[tokio::test]
@@ -86,7 +89,7 @@ async fn the_host_may_have_any_name() {
 }
 
 #[tokio::test]
-async fn the_token_is_only_for_hosts_that_are_gitlabs_or_listed() {
+async fn the_token_is_only_for_hosts_that_are_listed() {
     let world = world().await;
     world.server.gitlab_token("secret");
     let host = world.server.host();
@@ -100,10 +103,11 @@ async fn the_token_is_only_for_hosts_that_are_gitlabs_or_listed() {
     };
     let error = elsewhere.file(&listing(&["other.corp"]), "v1.0.0", "components.yaml").await.unwrap_err();
     let FetchError::Unauthorized { withheld: Some(withheld), .. } = &error else { panic!("{error:?}") };
-    let expected = format!("GITLAB_HOSTS must name {name} before it is sent your credentials");
+    let expected = format!("GITLAB_HOSTS must name {host} before it is sent your credentials");
     assert_eq!(withheld.to_string(), expected);
     assert!(elsewhere.versions(&listing(&[])).await.is_err());
-    assert!(!world.showed_credentials_to(&host));
+    assert!(source().versions(&listing(&["other.corp"])).await.is_err(), "a name proves nothing");
+    assert!(!world.showed_credentials_to(&host) && !world.showed_credentials_to("gitlab.example.com"));
 
     for entry in [host.as_str(), name, &format!(" {host} ")] {
         let content = elsewhere.file(&listing(&["other.corp", entry]), "v1.0.0", "components.yaml").await;

@@ -4,6 +4,7 @@
 mod cache;
 mod checksums;
 mod config_file;
+mod credentials;
 mod downloads;
 mod github;
 mod gitlab;

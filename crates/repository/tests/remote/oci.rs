@@ -25,7 +25,10 @@ fn source() -> Oci {
 
 fn with_credentials(world: &World, username: &str, password: &str) -> Http {
     let (username, password) = (username.to_owned(), password.to_owned());
-    world.http_with(|options| options.oci_credentials = Some(Credentials { username, password }))
+    world.http_with(|options| {
+        options.oci_credentials = Some(Credentials { username, password });
+        options.oci_host = Some("registry.example.com".to_owned());
+    })
 }
 
 #[tokio::test]
@@ -317,7 +320,7 @@ async fn a_moving_tag_is_asked_for_again() {
 }
 
 #[tokio::test]
-async fn credentials_may_be_for_one_registry_only() {
+async fn credentials_are_for_the_registry_that_is_named() {
     let world = world().await;
     world.server.registry_auth(RegistryAuth::Basic("me".to_owned(), "pw".to_owned()));
     let for_host = |host: &str| {
@@ -328,13 +331,19 @@ async fn credentials_may_be_for_one_registry_only() {
         })
     };
     let fetch = async |http: Http| source().file(&http, "v1.0.0", "metadata.yaml").await;
-    let error = fetch(for_host("ghcr.io")).await.unwrap_err();
-    let FetchError::Unauthorized { status: 401, withheld: Some(withheld), .. } = &error else {
-        panic!("{error:?}")
-    };
-    assert!(withheld.to_string().contains("OCI_HOST must name registry.example.com"), "{error:?}");
+    let user = || ("me".to_owned(), "pw".to_owned());
+    for auth in [RegistryAuth::Basic(user().0, user().1), RegistryAuth::Token(user().0, user().1)] {
+        world.server.registry_auth(auth);
+        for host in ["ghcr.io", "registry.example.com:8443", ""] {
+            let error = fetch(for_host(host)).await.unwrap_err();
+            let FetchError::Unauthorized { status: 401, withheld: Some(withheld), .. } = &error else {
+                panic!("{error:?}")
+            };
+            assert!(withheld.to_string().contains("OCI_HOST must name registry.example.com"), "{error:?}");
+        }
+    }
     assert!(!world.showed_credentials_to("registry.example.com"));
-    for host in ["registry.example.com", "Registry.Example.Com:443", "https://registry.example.com/v2/", ""] {
+    for host in ["registry.example.com", "Registry.Example.Com:443", "https://registry.example.com/v2/"] {
         assert_eq!(fetch(for_host(host)).await.unwrap(), b"kind: Metadata", "{host:?}");
     }
 }

@@ -37,7 +37,7 @@ pub enum RegistryAuth {
     AnonymousToken,
     /// Those with a token, which this user and password get.
     Token(String, String),
-    /// Those with a token from this address.
+    /// Those with any token: this address, which the fake knows nothing of, gives them out.
     TokenFrom(String),
 }
 
@@ -173,7 +173,8 @@ impl RegistryState {
             RegistryAuth::TokenFrom(realm) => realm.clone(),
         };
         let number = shown.and_then(|shown| shown.strip_prefix("Bearer token-")?.parse::<usize>().ok());
-        if number.is_some_and(|number| number > self.valid_from && number <= self.tokens) {
+        let is_ours = |number| number > self.valid_from && number <= self.tokens;
+        if number.is_some_and(|number| is_ours(number) || matches!(self.auth, RegistryAuth::TokenFrom(_))) {
             return None;
         }
         let (repository, ..) = split(question.path.strip_prefix("/v2/")?).unwrap_or_default();

@@ -3,18 +3,25 @@
 //! `blobs/<sha256>` holds content, `index/<sha256 of the key>.json` says what it is. Blobs come before the
 //! entries that name them, and both appear by a rename, so that other processes see all of a file or nothing.
 //! Whatever is read is checked against its sum: a spoilt blob is as good as none.
+//!
+//! Files carry the time of their last use. When a file comes that would go beyond the limit, those go that were used
+//! least recently, but none that any command has used within the last hour. Commands do not wait for each other: who
+//! finds that an entry's blob is gone fetches it again.
 
 mod files;
+mod room;
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use jiff::Timestamp;
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
 
 use super::checksum::Sha256;
+use room::{Indexed, Inventory};
 
 /// What a cached file is known by.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,6 +105,12 @@ pub(crate) struct Hit {
 pub(crate) enum CacheError {
     #[error("the cache's copy of {what} was spoilt and has been dropped")]
     Spoilt { what: String },
+    #[error(
+        "the cache at {} is full: {what} is not kept, for what was used within the last hour leaves no room within its \
+         limit of {limit} bytes",
+        .path.display()
+    )]
+    Full { path: PathBuf, what: String, limit: u64 },
     #[error("the cache at {} does not work: {source}", .path.display())]
     Io { path: PathBuf, source: io::Error },
 }
@@ -106,23 +119,27 @@ pub(crate) enum CacheError {
 #[derive(Debug, Clone)]
 pub(crate) struct Cache {
     root: Arc<PathBuf>,
+    /// The most bytes that its files may have together.
+    limit: u64,
+    /// Whether it was reported that the cache is full: once is enough.
+    full: Arc<AtomicBool>,
 }
 
 impl Cache {
-    pub(crate) fn new(root: PathBuf) -> Self {
-        Self { root: Arc::new(root) }
+    pub(crate) fn new(root: PathBuf, limit: u64) -> Self {
+        Self { root: Arc::new(root), limit, full: Arc::default() }
     }
 
     /// Reads without blocking the runtime.
-    pub(crate) async fn read(&self, key: &Key) -> Result<Option<Hit>, CacheError> {
+    pub(crate) async fn read(&self, key: &Key, now: Timestamp) -> Result<Option<Hit>, CacheError> {
         let (cache, key) = (self.clone(), key.clone());
-        self.blocking(move || cache.read_now(&key)).await
+        self.blocking(move || cache.read_blocking(&key, now)).await
     }
 
     /// Writes without blocking the runtime.
     pub(crate) async fn write(&self, entry: Entry, bytes: Vec<u8>) -> Result<(), CacheError> {
         let cache = self.clone();
-        self.blocking(move || cache.write_now(&entry, &bytes)).await
+        self.blocking(move || cache.write_blocking(&entry, &bytes)).await
     }
 
     async fn blocking<T: Send + 'static>(
@@ -135,9 +152,9 @@ impl Cache {
         }
     }
 
-    fn read_now(&self, key: &Key) -> Result<Option<Hit>, CacheError> {
+    fn read_blocking(&self, key: &Key, now: Timestamp) -> Result<Option<Hit>, CacheError> {
         let index = self.index_path(key);
-        let Some(text) = self.found(files::read(&index))? else { return Ok(None) };
+        let Some(text) = self.found(files::read_and_note(&index, now))? else { return Ok(None) };
         let spoilt = || CacheError::Spoilt { what: key.shown() };
         let entry = serde_json::from_slice::<Entry>(&text).ok().filter(|entry| &entry.key == key);
         let Some((entry, sha256)) =
@@ -149,23 +166,55 @@ impl Cache {
         let blob = self.blob_path(sha256);
         match self.found(files::read(&blob))? {
             Some(bytes) if Sha256::of(&bytes) == sha256 => Ok(Some(Hit { entry, sha256, bytes })),
-            found => {
+            Some(_) => {
                 self.found(files::remove(&index))?;
-                if found.is_some() {
-                    self.found(files::remove(&blob))?;
-                }
+                self.found(files::remove(&blob))?;
                 Err(spoilt())
             }
+            // Another command has made room.
+            None => Ok(None),
         }
     }
 
-    fn write_now(&self, entry: &Entry, bytes: &[u8]) -> Result<(), CacheError> {
+    fn write_blocking(&self, entry: &Entry, bytes: &[u8]) -> Result<(), CacheError> {
+        let now = entry.fetched;
         let blob = self.blob_path(Sha256::of(bytes));
         let text = serde_json::to_vec_pretty(entry).map_err(|error| self.failure(error.into()))?;
+        let size = (bytes.len() as u64).saturating_add(text.len() as u64);
+        if !self.make_room(size, now).map_err(|error| self.failure(error))? {
+            let was_told = self.full.swap(true, Ordering::Relaxed);
+            let (path, what, limit) = (self.root.to_path_buf(), entry.key.shown(), self.limit);
+            return if was_told { Ok(()) } else { Err(CacheError::Full { path, what, limit }) };
+        }
+        let scratch = self.root.join("tmp");
         files::make_private_folders(&self.root, &["blobs", "index", "tmp"])
-            .and_then(|()| files::replace(&self.root.join("tmp"), &blob, bytes))
-            .and_then(|()| files::replace(&self.root.join("tmp"), &self.index_path(&entry.key), &text))
+            .and_then(|()| files::replace(&scratch, &blob, bytes, now))
+            .and_then(|()| files::replace(&scratch, &self.index_path(&entry.key), &text, now))
             .map_err(|error| self.failure(error))
+    }
+
+    /// Removes what was used least recently, if there is not enough room. Says whether there is enough now.
+    fn make_room(&self, incoming: u64, now: Timestamp) -> io::Result<bool> {
+        let entries = files::list(&self.root.join("index"))?;
+        let entries = entries.into_iter().map(|file| Indexed { file, blob: None }).collect();
+        let mut others = files::list(&self.root.join("blobs"))?;
+        others.extend(files::list(&self.root.join("tmp"))?);
+        let mut inventory = Inventory { entries, others };
+        if inventory.size().saturating_add(incoming) <= self.limit {
+            return Ok(true);
+        }
+        for entry in &mut inventory.entries {
+            entry.blob = self.blob_of(&entry.file.path);
+        }
+        let Some(removed) = inventory.make_room(incoming, self.limit, now) else { return Ok(false) };
+        removed.iter().try_for_each(files::remove_unused)?;
+        Ok(true)
+    }
+
+    /// The blob that an entry names; none if the entry is gone or spoilt.
+    fn blob_of(&self, index: &Path) -> Option<PathBuf> {
+        let entry: Entry = serde_json::from_slice(&files::read(index).ok()?).ok()?;
+        Sha256::parse(&entry.sha256).map(|sha256| self.blob_path(sha256))
     }
 
     fn index_path(&self, key: &Key) -> PathBuf {

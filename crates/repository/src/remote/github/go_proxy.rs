@@ -16,7 +16,7 @@ const PUBLIC_PROXY: &str = "https://proxy.golang.org";
 const MOST_MAJORS: u32 = 100;
 
 /// A proxy that lists versions.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub(super) struct GoProxy {
     base: Url,
 }

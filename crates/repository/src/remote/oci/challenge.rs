@@ -1,5 +1,7 @@
 //! What a registry wants to be shown.
 
+use reqwest::Url;
+
 /// How to become somebody.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Challenge {
@@ -25,6 +27,12 @@ pub(super) fn read(header: &str) -> Option<Challenge> {
         }
     }
     challenges.iter().any(|(scheme, _)| scheme.eq_ignore_ascii_case("basic")).then_some(Challenge::Basic)
+}
+
+/// Whether the token service that a registry names in its own answer may see the credentials for the registry. Over
+/// an unencrypted connection anybody may have named it.
+pub(super) fn may_see_credentials(registry: &Url, realm: &Url) -> bool {
+    realm.origin() == registry.origin() || (registry.scheme() == "https" && realm.scheme() == "https")
 }
 
 type Parameters = Vec<(String, String)>;
@@ -69,6 +77,24 @@ mod tests {
     fn bearer(realm: &str, service: Option<&str>, scope: Option<&str>) -> Challenge {
         let owned = |text: Option<&str>| text.map(str::to_owned);
         Challenge::Bearer { realm: realm.to_owned(), service: owned(service), scope: owned(scope) }
+    }
+
+    #[test]
+    fn credentials_are_for_the_registry_and_who_it_names_over_https() {
+        for (registry, realm, expected) in [
+            ("https://r.io/v2/", "https://r.io/token", true),
+            ("https://r.io/v2/", "https://r.io:443/token", true),
+            ("https://r.io/v2/", "https://auth.r.io/token", true),
+            ("https://r.io/v2/", "http://r.io/token", false),
+            ("https://r.io/v2/", "http://auth.r.io/token", false),
+            ("http://localhost:5000/v2/", "http://localhost:5000/token", true),
+            ("http://localhost:5000/v2/", "http://localhost:5001/token", false),
+            ("http://localhost:5000/v2/", "https://localhost:5000/token", false),
+            ("http://localhost:5000/v2/", "https://auth.r.io/token", false),
+        ] {
+            let (from, to) = (Url::parse(registry).unwrap(), Url::parse(realm).unwrap());
+            assert_eq!(may_see_credentials(&from, &to), expected, "{registry} {realm}");
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@ use serde::{Deserialize, Deserializer};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
+use super::super::get::describe_json;
 use super::super::options::DockerConfig;
 use super::Credentials;
 use crate::FetchError;
@@ -61,7 +62,7 @@ struct Answer {
 /// The credentials for a registry, if docker has any.
 pub(super) async fn find(config: &DockerConfig, registry: &str) -> Result<Option<Credentials>, FetchError> {
     let parsed: Config = serde_json::from_str(&config.text)
-        .map_err(|error| failure(registry, format!("docker's config.json: {error}")))?;
+        .map_err(|error| failure(registry, format!("docker's config.json: {}", describe_json(&error))))?;
     if let Some(name) = helper_for(&parsed, registry).filter(|_| config.run_helpers) {
         let found = ask_helper(name, registry).await?;
         if found.is_some() {
@@ -130,7 +131,8 @@ async fn run_helper(
         let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         return if said.contains("credentials not found") { Ok(None) } else { Err(explain(&said)) };
     }
-    let answer: Answer = serde_json::from_slice(&output.stdout).map_err(|error| explain(&error))?;
+    let answer: Answer =
+        serde_json::from_slice(&output.stdout).map_err(|error| explain(&describe_json(&error)))?;
     let username = if answer.username == "<token>" { TOKEN_USER.to_owned() } else { answer.username };
     Ok(Some(Credentials { username, password: answer.secret }))
 }
@@ -190,6 +192,21 @@ mod tests {
         assert_eq!(found(token, "h.io").unwrap(), Some((TOKEN_USER.to_owned(), "t".to_owned())));
         assert_eq!(found(r#"{"auths":{"h.io":{}}}"#, "h.io").unwrap(), None);
         assert!(found(r#"{"auths":{"h.io":{"auth":"???"}}}"#, "h.io").is_err());
+    }
+
+    #[tokio::test]
+    async fn a_broken_file_is_not_quoted() {
+        for text in [
+            r#"{"auths":{"h.io":"canary"}}"#,
+            r#"{"auths":"canary"}"#,
+            r#"{"auths":{"h.io":{"password":["canary"]}}}"#,
+            r#"{"auths":{"h.io":{"auth":"canary"}}}"#,
+            r#"{"auths":{"h.io":{"password":"canary}}}"#,
+        ] {
+            let config = DockerConfig { text: text.to_owned(), run_helpers: false };
+            let error = find(&config, "h.io").await.unwrap_err();
+            assert!(!format!("{error} {error:?} {config:?}").contains("canary"), "{error}");
+        }
     }
 
     #[test]

@@ -1,4 +1,7 @@
 //! Being somebody at a registry.
+//!
+//! Credentials are for the registry's own origin, and for the token service that it names itself: over https, and in an
+//! answer that no redirect to another origin led to. Nobody else is shown any, whatever they ask for.
 
 use std::sync::PoisonError;
 
@@ -11,12 +14,11 @@ use super::super::get::{Get, Reply, basic, bearer, read_json};
 use super::super::http::Http;
 use super::super::https::invalid;
 use super::super::options::non_empty;
-use super::super::token::is_listed;
 use super::challenge::{self, Challenge};
 use super::reference::PlainHttp;
 use super::{Credentials, Oci, docker};
-use crate::FetchError;
 use crate::error::speaks_of_certificates;
+use crate::{FetchError, Withheld};
 
 /// The variable that names the one registry that the given credentials are for.
 const HOST_VARIABLE: &str = "OCI_HOST";
@@ -36,21 +38,22 @@ impl Oci {
             // Fails for no address that has a host.
             let _ = url.set_scheme("http");
         }
-        let withheld = http.options.oci_credentials.is_some() && !self.is_for_us(http);
-        Ok(Get::new(url, what).plain_http(plain).withheld(withheld.then_some(HOST_VARIABLE)))
+        let withheld = self.are_withheld(http).then_some(HOST_VARIABLE);
+        Ok(Get::new(url, what).plain_http(plain).withheld(withheld))
     }
 
     /// Sends a request; if the registry wants to know who asks, it is told.
     pub(super) async fn get(&self, http: &Http, get: Get) -> Result<Reply, FetchError> {
-        let session = self.reference.to_string();
+        // What was got over TLS is not for a registry of the same name without it.
+        let session = format!("{}/{}", get.url.origin().ascii_serialization(), self.reference.repository);
         let remembered = http.sessions().get(&session).cloned();
         let get = get.authorization(remembered);
         let reply = http.exchange(&get).await?;
-        if reply.status != StatusCode::UNAUTHORIZED {
+        if reply.status != StatusCode::UNAUTHORIZED || !reply.direct {
             return http.settle(&get, reply);
         }
         let Some(challenge) = read_challenge(&reply) else { return http.settle(&get, reply) };
-        let Some(authorization) = self.answer(http, &challenge, get.plain_http).await? else {
+        let Some(authorization) = self.answer(http, &challenge, &get.url).await? else {
             return http.settle(&get, reply);
         };
         http.sessions().insert(session, authorization.clone());
@@ -61,19 +64,24 @@ impl Oci {
         &self,
         http: &Http,
         challenge: &Challenge,
-        plain_http: bool,
+        registry: &Url,
     ) -> Result<Option<HeaderValue>, FetchError> {
         let credentials = self.credentials(http).await?;
         match challenge {
             Challenge::Basic => Ok(credentials.as_ref().and_then(basic)),
             Challenge::Bearer { realm, service, scope } => {
+                let plain_http = registry.scheme() == "http";
                 let url = self.token_url(realm, service.as_deref(), scope.as_deref(), plain_http)?;
+                if credentials.is_some() && !challenge::may_see_credentials(registry, &url) {
+                    let reason = "a registry without encryption wants the password sent there";
+                    return Err(invalid(realm, reason));
+                }
                 let what = format!("a token for {}", self.reference);
                 let get = Get::new(url, what)
                     .authorization(credentials.as_ref().and_then(basic))
                     .limit(http.options.limits.listing)
                     .plain_http(plain_http);
-                let reply = http.get(&get).await?;
+                let reply = http.get(&get).await.map_err(|error| self.explain_withheld(http, error))?;
                 Ok(bearer(&read_json::<Token>(&get.url, &reply.body)?.token))
             }
         }
@@ -92,6 +100,9 @@ impl Oci {
             return Err(invalid(realm, "a registry wants the password sent there without encryption"));
         }
         let pull = format!("repository:{}:pull", self.reference.repository);
+        // Fails for no address that has a host. A user in it would be sent beside ours.
+        let _ = url.set_username("");
+        let _ = url.set_password(None);
         if let Some(service) = service {
             url.query_pairs_mut().append_pair("service", service);
         }
@@ -111,13 +122,25 @@ impl Oci {
 
     /// Whether the given credentials are those of this registry.
     fn is_for_us(&self, http: &Http) -> bool {
-        match non_empty(http.options.oci_host.as_deref()) {
-            None => true,
-            Some(host) => {
-                let own = Url::parse(&format!("https://{}/", docker::host_of(&self.reference.registry)));
-                own.is_ok_and(|own| is_listed(&[docker::host_of(host).to_owned()], &own))
-            }
+        let origin =
+            |host: &str| Some(Url::parse(&format!("https://{}/", docker::host_of(host))).ok()?.origin());
+        let named = non_empty(http.options.oci_host.as_deref()).and_then(origin);
+        named.is_some() && named == origin(&self.reference.registry)
+    }
+
+    fn are_withheld(&self, http: &Http) -> bool {
+        http.options.oci_credentials.is_some() && !self.is_for_us(http)
+    }
+
+    /// A token service that refuses strangers may know whom the withheld credentials are of.
+    fn explain_withheld(&self, http: &Http, mut error: FetchError) -> FetchError {
+        if let FetchError::Unauthorized { withheld, .. } = &mut error
+            && self.are_withheld(http)
+        {
+            let (host, variable) = (self.reference.registry.clone(), HOST_VARIABLE.to_owned());
+            *withheld = Some(Box::new(Withheld { host, variable }));
         }
+        error
     }
 
     async fn is_plain(&self, http: &Http) -> Result<bool, FetchError> {
