@@ -15,7 +15,7 @@ use rustls::{
 };
 use x509_parser::{parse_x509_certificate, x509::SubjectPublicKeyInfo};
 
-use crate::connection::secrets::AuthorityMark;
+use crate::connection::secrets::Mark;
 
 /// Signature schemes for keys of any kind that we can sign with, and rcgen's names for them.
 static SCHEMES: [(SignatureScheme, &rcgen::SignatureAlgorithm); 4] = [
@@ -64,8 +64,8 @@ impl Authority {
     }
 
     /// Tells it from others.
-    pub(crate) fn mark(&self) -> AuthorityMark {
-        AuthorityMark::of(&self.certificate)
+    pub(crate) fn mark(&self) -> Mark {
+        Mark::of(&self.certificate)
     }
 
     /// Its certificate, in DER.

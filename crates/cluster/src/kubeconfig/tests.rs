@@ -11,7 +11,7 @@ use serde_json::json;
 use x509_parser::parse_x509_certificate;
 
 use super::*;
-use crate::connection::secrets::AuthorityMark;
+use crate::connection::secrets::Mark;
 
 macro_rules! testdata {
     ($name:literal) => {
@@ -137,8 +137,8 @@ fn a_certificate_does_not_outlive_its_authority() {
 fn it_is_made_anew_when_something_is_different_or_half_its_life_is_over() {
     let text = make(RSA, RSA_KEY).unwrap().text;
     let made = Made::recognize("c", text.as_bytes()).expect("ours");
-    let (server, same) = ("https://example.com:6443", AuthorityMark::of_pem(RSA.as_bytes()));
-    let other = AuthorityMark::of_pem(P256.as_bytes());
+    let (server, same) = ("https://example.com:6443", Mark::of_pem(RSA.as_bytes()));
+    let other = Mark::of_pem(P256.as_bytes());
     let half = now() + SignedDuration::from_hours(365 * 12);
     for (name, server, authority, at, expected) in [
         ("fresh", server, same, now(), None),
@@ -238,10 +238,8 @@ fn the_secret_is_as_upstream_writes_it() {
         })
     );
     let record = SecretRecord::new(serde_json::from_value(secret).unwrap()).unwrap();
-    assert!(is_owned(&record, &cluster(json!({}))));
-    let mut successor = cluster(json!({}));
-    successor.metadata.uid = Some("another".into());
-    assert!(!is_owned(&record, &successor));
+    assert!(record.is_owned_by(cluster(json!({})).uid()));
+    assert!(!record.is_owned_by("another"));
 }
 
 #[test]
