@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
 use kube::config::Kubeconfig;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
-use serde_json::json;
+use serde_json::{Value, json};
 use x509_parser::parse_x509_certificate;
 
 use super::*;
@@ -123,6 +123,49 @@ fn an_authority_that_cannot_be_used_says_why() {
     let late = Authority::read(&data(RSA, RSA_KEY)).unwrap();
     let words = made::make("c", "https://h:1", late, "2200-01-01T00:00:00Z".parse().unwrap()).err().unwrap();
     assert!(words.contains("expired at "), "{words}");
+}
+
+#[test]
+fn an_authority_is_never_quoted() {
+    // As it is, and as libraries print bytes and base64.
+    let numbers = "canary".bytes().map(|byte| byte.to_string()).collect::<Vec<_>>().join(", ");
+    let quotes = |words: &str| ["canary", numbers.as_str(), "Y2FuYXJ5"].iter().any(|it| words.contains(it));
+    let pem = |label: &str, text: &str| format!("-----BEGIN {label}-----\n{text}\n-----END {label}-----\n");
+    let spoilt = [
+        "canary".to_owned(),
+        "-----BEGIN canary".to_owned(),
+        "-----BEGIN CERTIFICATE-----\ncanary\n".to_owned(),
+        "-----BEGIN RSA PRIVATE KEY-----\ncanary\n".to_owned(),
+        pem("canary", "canary"),
+        pem("CERTIFICATE", "canary!"),
+        pem("CERTIFICATE", "Y2FuYXJ5"),
+        pem("PRIVATE KEY", "canary!"),
+        pem("PRIVATE KEY", "Y2FuYXJ5"),
+        pem("EC PRIVATE KEY", "Y2FuYXJ5"),
+        pem("RSA PRIVATE KEY", "Y2FuYXJ5"),
+        "-----BEGIN CERTIFICATE-----\nMAA=\n-----END canary-----\n".to_owned(),
+    ];
+    for text in &spoilt {
+        for data in [data(text, RSA_KEY), data(RSA, text), data(text, text)] {
+            let words = Authority::read(&data).unwrap_err();
+            assert!(!quotes(&words), "{text}: {words}");
+        }
+    }
+    // A subject that the library can read and cannot write.
+    let key = rcgen::KeyPair::generate().unwrap();
+    let mut ca = rcgen::CertificateParams::default();
+    ca.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let name = rcgen::string::PrintableString::try_from("canary-bird").unwrap();
+    ca.distinguished_name.push(rcgen::DnType::CommonName, rcgen::DnValue::PrintableString(name));
+    let mut der = ca.self_signed(&key).unwrap().der().to_vec();
+    for at in 0..der.len() - 11 {
+        if der[at..].starts_with(b"canary-bird") {
+            der[at + 6] = b'*';
+        }
+    }
+    let Value::String(body) = json!(ByteString(der)) else { panic!("no text") };
+    let words = make(&pem("CERTIFICATE", &body), &key.serialize_pem()).err().unwrap();
+    assert_eq!(words, "no certificate can be signed with it");
 }
 
 #[test]
