@@ -518,7 +518,7 @@ mod tests {
             // These two are sent in base64.
             (user(json!({"username": "a\r\nb", "password": "c\nd"})), Ok(())),
             (user(json!({"as": "a\nb"})), control("user.as")),
-            (user(json!({"as": "a", "as-uid": "\u{7f}"})), control("user.as-uid")),
+            (user(json!({"as": "a", "as-uid": "1\n"})), control("user.as-uid")),
             (user(json!({"as": "a", "as-groups": ["g", "h\r"]})), control("user.as-groups")),
             (user(json!({"as": "a", "as-user-extra": {"k\r\n": ["v"]}})), Ok(())),
             (user(json!({"as": "a", "as-user-extra": {"k": ["v\n"]}})), control("user.as-user-extra")),
