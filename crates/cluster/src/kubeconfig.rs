@@ -36,7 +36,10 @@ use self::{
     made::{Made, Renewal, Why},
 };
 use crate::{
-    connection::secrets::{Content, SecretRecord, secret_of},
+    connection::{
+        read_kubeconfig,
+        secrets::{Content, Mark, SecretRecord, secret_of},
+    },
     known::KnownCluster,
     snapshot::ClusterRecord,
 };
@@ -96,6 +99,8 @@ struct Keeping {
     trouble: Option<String>,
     /// The workload cluster does not answer: its authority may have been replaced.
     is_connection_troubled: bool,
+    /// What the kubeconfig with this mark says; nothing of one that somebody else made.
+    seen: Option<(Mark, Option<Made>)>,
 }
 
 impl Kubeconfigs {
@@ -126,8 +131,8 @@ impl Kubeconfigs {
             (Some(wish), Some(keeping)) if keeping.wish == wish => return,
             (Some(wish), Some(keeping)) => keeping.wish = wish,
             (Some(wish), None) => {
-                let keeping =
-                    Keeping { wish, trouble: None, is_connection_troubled: is_connection_troubled() };
+                let is_connection_troubled = is_connection_troubled();
+                let keeping = Keeping { wish, trouble: None, is_connection_troubled, seen: None };
                 kept.insert(key.clone(), keeping);
             }
         }
@@ -204,6 +209,15 @@ impl Kubeconfigs {
     fn looking(&self) -> MutexGuard<'_, HashSet<ObjectKey>> {
         self.looking.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whose a kubeconfig is.
+enum Recognized {
+    /// It has the shape of those that are made here.
+    Ours(Made),
+    Foreign,
+    /// It is another one than the watch has shown.
+    Replaced,
 }
 
 /// Makes kubeconfigs.
@@ -309,8 +323,13 @@ impl Keeper {
         record: &SecretRecord,
     ) -> Result<Next, WriteError> {
         let made = match &record.content {
-            Content::Kubeconfig(Ok(text)) if is_owned(record, cluster) => {
-                Made::recognize(cluster.name(), text)
+            Content::Kubeconfig(Ok(mark)) if record.is_owned_by(cluster.uid()) => {
+                match self.recognize(key, *mark).await? {
+                    Recognized::Ours(made) => Some(made),
+                    Recognized::Foreign => None,
+                    // The watch will show the other one.
+                    Recognized::Replaced => return Ok(Next::Settled),
+                }
             }
             _ => None,
         };
@@ -327,7 +346,7 @@ impl Keeper {
             _ if self.is_connection_troubled(key) => {
                 found = self.writer.read_secret(&ca).await?;
                 let certificate = found.as_ref().and_then(|found| found.data.get(secret::CERTIFICATE_KEY));
-                certificate.and_then(|pem| crate::connection::secrets::AuthorityMark::of_pem(&pem.0))
+                certificate.and_then(|pem| Mark::of_pem(&pem.0))
             }
             _ => None,
         };
@@ -381,6 +400,25 @@ impl Keeper {
         Ok(Next::Settled)
     }
 
+    /// Looks at the kubeconfig with this mark. Each is read once.
+    async fn recognize(&self, key: &ObjectKey, mark: Mark) -> Result<Recognized, WriteError> {
+        let seen = self.kubeconfigs.kept().get(key).and_then(|keeping| keeping.seen.clone());
+        let made = match seen {
+            Some((of, made)) if of == mark => made,
+            _ => {
+                let Some(text) = read_kubeconfig(&self.writer, key, mark).await? else {
+                    return Ok(Recognized::Replaced);
+                };
+                let made = Made::recognize(&key.name, &text);
+                if let Some(keeping) = self.kubeconfigs.kept().get_mut(key) {
+                    keeping.seen = Some((mark, made.clone()));
+                }
+                made
+            }
+        };
+        Ok(made.map_or(Recognized::Foreign, Recognized::Ours))
+    }
+
     fn is_connection_troubled(&self, key: &ObjectKey) -> bool {
         self.kubeconfigs.kept().get(key).is_some_and(|keeping| keeping.is_connection_troubled)
     }
@@ -410,14 +448,6 @@ fn make(key: &ObjectKey, found: &ObservedSecret, wish: &Wish) -> Result<made::Fr
 
 fn has_label(secret: &ObservedSecret) -> bool {
     secret.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(label::CLUSTER_NAME))
-}
-
-/// Whether the Cluster itself owns the Secret, as it does those that are made here.
-fn is_owned(record: &SecretRecord, cluster: &ClusterRecord) -> bool {
-    record.metadata().owner_references.iter().flatten().any(|owner| {
-        let group = owner.api_version.split('/').next();
-        group == Some(CORE_GROUP) && owner.kind == "Cluster" && owner.uid == cluster.uid()
-    })
 }
 
 #[cfg(test)]

@@ -33,7 +33,8 @@ pub use controller::{Handle, Options, register};
 pub use identity::{ID_ANNOTATION, InfrastructureId};
 pub use kind::{BrokenContract, Problem, labelled};
 pub use provider::{
-    EndpointSource, Failure, Infrastructure, Owner, Progress, Provider, Removal, Request, SecretError, Wait,
+    EndpointSource, Failure, Infrastructure, Owner, Progress, Provider, Removal, Request, SecretContents,
+    SecretError, Wait,
 };
 pub use run::{RunError, run};
 pub use types::{InfraClusterStatus, Initialization, TemplateMetadata, TemplateResource, crd};

@@ -98,6 +98,30 @@ pub struct Owner {
     pub(crate) unreadable: Option<String>,
 }
 
+/// What a Secret holds. Only its keys are shown by `Debug`: keep its values out of errors and conditions as well, which
+/// more people may read than the Secret.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct SecretContents(BTreeMap<String, Vec<u8>>);
+
+impl SecretContents {
+    /// The value of a key.
+    pub fn get(&self, key: &str) -> Option<&[u8]> {
+        self.0.get(key).map(Vec::as_slice)
+    }
+}
+
+impl FromIterator<(String, Vec<u8>)> for SecretContents {
+    fn from_iter<I: IntoIterator<Item = (String, Vec<u8>)>>(contents: I) -> Self {
+        Self(contents.into_iter().collect())
+    }
+}
+
+impl fmt::Debug for SecretContents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
 /// A Secret cannot be had.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
@@ -110,8 +134,8 @@ pub enum SecretError {
 }
 
 impl<P: Provider + ?Sized> Request<'_, P> {
-    /// The contents of a Secret beside the object, e.g. a tenant's credentials. It is not cached.
-    pub async fn secret(&self, name: &str) -> Result<BTreeMap<String, Vec<u8>>, SecretError> {
+    /// The contents of a Secret in the object's namespace, e.g. a tenant's credentials. It is not cached.
+    pub async fn secret(&self, name: &str) -> Result<SecretContents, SecretError> {
         let key = self.key.beside(name);
         let secret = self.writer.read_secret(&key).await?.ok_or(SecretError::Missing(key))?;
         Ok(secret.data.into_iter().map(|(name, content)| (name, content.0)).collect())
@@ -187,4 +211,17 @@ pub struct Failure {
     pub reason: String,
     /// What happened, for a person.
     pub message: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_shows_the_keys_of_a_secret_alone() {
+        let contents = [("user".to_owned(), b"canary".to_vec()), ("token".to_owned(), Vec::new())];
+        let contents = SecretContents::from_iter(contents);
+        assert_eq!(contents.get("user"), Some(b"canary".as_slice()));
+        assert_eq!(format!("{contents:?}"), r#"{"token", "user"}"#);
+    }
 }

@@ -64,12 +64,22 @@ pub struct ClientOptions {
 }
 
 /// An API server and the way to it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ApiServer {
     /// Its address, the credentials and the namespace of the context. Its own `proxy_url` is not used.
     pub config: Config,
     /// The `proxy-url` that the kubeconfig has for it.
     proxy_url: Option<ProxyUrl>,
+}
+
+impl fmt::Debug for ApiServer {
+    /// Without credentials.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ApiServer")
+            .field("url", &self.url())
+            .field("proxy_url", &self.proxy_url)
+            .finish_non_exhaustive()
+    }
 }
 
 #[derive(Clone)]
@@ -86,9 +96,9 @@ impl fmt::Debug for ProxyUrl {
 }
 
 impl ApiServer {
-    /// The address of the API server.
+    /// The address of the API server, without a user and password that may be in it.
     pub fn url(&self) -> String {
-        self.config.cluster_url.to_string()
+        without_user(&self.config.cluster_url)
     }
 
     fn proxy(&self, variables: &ProxyVariables) -> Result<Option<Proxy>, InvalidProxy> {
@@ -189,13 +199,21 @@ fn take_proxy_url(kubeconfig: &mut Kubeconfig, context: Option<&str>) -> Option<
     Some(ProxyUrl { text: text.filter(|text| !text.is_empty())?, cluster })
 }
 
+fn without_user(url: &Uri) -> String {
+    let text = url.to_string();
+    match url.authority().and_then(|it| it.as_str().rsplit_once('@')) {
+        Some((user, _)) => text.replacen(&format!("{user}@"), "", 1),
+        None => text,
+    }
+}
+
 /// Makes a client that counts its requests and keeps to the given rate.
 pub fn connect(server: ApiServer, options: &ClientOptions, metrics: &Metrics) -> Result<Client, ClientError> {
     let proxy = server.proxy(&options.proxies)?;
     let config = server.config;
     let host = config.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
     let layer = Meter::new(Some((metrics.clone(), host.into())), options);
-    let wrap = |source| ClientError::Build { url: config.cluster_url.to_string(), source };
+    let wrap = |source| ClientError::Build { url: without_user(&config.cluster_url), source };
     let tls = config.rustls_client_config().map_err(wrap)?;
     build(&config, tls, usize::MAX, proxy, &layer)
 }
@@ -203,7 +221,7 @@ pub fn connect(server: ApiServer, options: &ClientOptions, metrics: &Metrics) ->
 /// Makes a client for a workload cluster. There may be thousands: it keeps one connection and as little else as it can,
 /// and its requests are not counted by host. A proxy comes from `config.proxy_url` alone.
 pub fn connect_workload(config: &Config, options: &ClientOptions) -> Result<Client, ClientError> {
-    let wrap = |source| ClientError::Build { url: config.cluster_url.to_string(), source };
+    let wrap = |source| ClientError::Build { url: without_user(&config.cluster_url), source };
     let mut tls = config.rustls_client_config().map_err(wrap)?;
     // One connection stays open: room to resume hundreds would be most of what a client weighs.
     tls.resumption = Resumption::disabled();
@@ -221,7 +239,7 @@ fn build(
     proxy: Option<Proxy>,
     layer: &Meter,
 ) -> Result<Client, ClientError> {
-    let wrap = |source| ClientError::Build { url: config.cluster_url.to_string(), source };
+    let wrap = |source| ClientError::Build { url: without_user(&config.cluster_url), source };
     let mut http = HttpConnector::new();
     http.enforce_http(false);
     http.set_nodelay(true);
@@ -449,6 +467,22 @@ mod tests {
 
     use super::*;
     use crate::{controller::with_causes, fence::fenced, leadership::Leadership};
+
+    #[test]
+    fn an_api_servers_credentials_are_not_shown() {
+        let mut config = Config::new("https://u:canary@h:6443/canaries".parse().unwrap());
+        config.auth_info.username = Some("u".to_owned());
+        config.auth_info.client_certificate_data = Some("canary".to_owned());
+        config.headers.push((http::header::COOKIE, "canary".parse().unwrap()));
+        let proxy_url = Some(ProxyUrl { text: "http://u:canary@p".to_owned(), cluster: "c".to_owned() });
+        let server = ApiServer { config, proxy_url };
+        assert_eq!(server.url(), "https://h:6443/canaries");
+        let shown = format!("{server:?}");
+        assert!(
+            shown.contains("https://h:6443") && !shown.replace("canaries", "").contains("canary"),
+            "{shown}"
+        );
+    }
 
     #[tokio::test]
     async fn no_more_requests_are_under_way_than_allowed() {

@@ -1,5 +1,7 @@
 //! Health and metrics, as Kubernetes and Prometheus ask for them.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 use axum::{
     Router,
     extract::{Request, State},
@@ -13,8 +15,16 @@ use k8s_openapi::api::{
     authorization::v1::{NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
 };
 use kube::{Api, Client, api::PostParams};
+use tokio::{sync::Semaphore, time::Instant};
 
-use crate::{metrics::Metrics, readiness::Readiness};
+use crate::{
+    metrics::Metrics,
+    readiness::Readiness,
+    verdicts::{Asked, Verdicts},
+};
+
+/// Tokens that the API server is asked about at the same time. Further ones wait.
+const REVIEWS: usize = 4;
 
 /// `/healthz` and `/readyz`.
 pub(crate) fn health_router(readiness: Readiness) -> Router {
@@ -45,7 +55,38 @@ pub(crate) fn metrics_router(metrics: Metrics) -> Router {
 
 /// `/metrics` for clients that the API server allows to get that URL.
 pub(crate) fn guarded_metrics_router(metrics: Metrics, client: Client) -> Router {
-    metrics_router(metrics).layer(from_fn_with_state(client, authorize))
+    let guard = Guard { client, verdicts: Mutex::default(), reviews: Semaphore::new(REVIEWS) };
+    metrics_router(metrics).layer(from_fn_with_state(Arc::new(guard), authorize))
+}
+
+/// Asks the API server who may get what, and remembers its answers for some seconds.
+struct Guard {
+    client: Client,
+    verdicts: Mutex<Verdicts>,
+    reviews: Semaphore,
+}
+
+impl Guard {
+    async fn allows(&self, token: String, path: &str) -> Result<bool, kube::Error> {
+        let asked = Asked::new(&token, path);
+        let known = || self.verdicts().get(&asked, Instant::now());
+        if let Some(verdict) = known() {
+            return Ok(verdict);
+        }
+        // It is never closed.
+        let _place = self.reviews.acquire().await;
+        // Whoever came before may have asked the same.
+        if let Some(verdict) = known() {
+            return Ok(verdict);
+        }
+        let verdict = is_allowed(self.client.clone(), token, path).await?;
+        self.verdicts().keep(asked, verdict, Instant::now());
+        Ok(verdict)
+    }
+
+    fn verdicts(&self) -> MutexGuard<'_, Verdicts> {
+        self.verdicts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 async fn expose(State(metrics): State<Metrics>) -> Response {
@@ -53,11 +94,11 @@ async fn expose(State(metrics): State<Metrics>) -> Response {
     ([(header::CONTENT_TYPE, content_type)], metrics.expose()).into_response()
 }
 
-async fn authorize(State(client): State<Client>, request: Request, next: Next) -> Response {
+async fn authorize(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
     let Some(token) = bearer_token(request.headers()) else {
         return (StatusCode::UNAUTHORIZED, "a bearer token is needed\n").into_response();
     };
-    match is_allowed(client, token, request.uri().path()).await {
+    match guard.allows(token, request.uri().path()).await {
         Ok(true) => next.run(request).await,
         Ok(false) => {
             (StatusCode::FORBIDDEN, "this token's user may not get this non-resource URL\n").into_response()
@@ -102,10 +143,61 @@ async fn is_allowed(client: Client, token: String, path: &str) -> Result<bool, k
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use axum::body::to_bytes;
+    use http_body_util::BodyExt;
+    use serde_json::json;
+    use tower::ServiceExt;
 
     use super::*;
     use crate::outages::Outages;
+
+    /// An API server that knows one token and counts the reviews of tokens.
+    fn api_server(reviews: &Arc<AtomicUsize>) -> Client {
+        let reviews = Arc::clone(reviews);
+        let answer = move |request: http::Request<kube::client::Body>| {
+            let reviews = Arc::clone(&reviews);
+            async move {
+                let is_token_review = request.uri().path().contains("tokenreviews");
+                let body = request.into_body().collect().await.unwrap().to_bytes();
+                let body = String::from_utf8_lossy(&body);
+                let answer = if is_token_review {
+                    reviews.fetch_add(1, Ordering::SeqCst);
+                    json!({"spec": {}, "status": {"authenticated": body.contains("good"), "user": {"username": "u"}}})
+                } else {
+                    json!({"spec": {}, "status": {"allowed": body.contains("/metrics\"")}})
+                };
+                let answer = kube::client::Body::from(answer.to_string().into_bytes());
+                Ok::<_, tower::BoxError>(Response::new(answer))
+            }
+        };
+        Client::new(tower::service_fn(answer), "default")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_api_server_is_not_asked_again_for_some_seconds() {
+        let reviews = Arc::new(AtomicUsize::new(0));
+        let router = guarded_metrics_router(Metrics::default(), api_server(&reviews));
+        let get = async |path: &str, token: &str| {
+            let request = http::Request::get(path).header("authorization", format!("Bearer {token}"));
+            let request = request.body(axum::body::Body::empty()).unwrap();
+            router.clone().oneshot(request).await.unwrap().status()
+        };
+        let many = futures::future::join_all((0..50).map(|_| get("/metrics", "good"))).await;
+        assert!(many.iter().all(|status| *status == StatusCode::OK));
+        let asked = reviews.load(Ordering::SeqCst);
+        assert!(asked <= REVIEWS, "asked {asked} times");
+        for _ in 0..10 {
+            assert_eq!(get("/metrics", "good").await, StatusCode::OK);
+            assert_eq!(get("/metrics", "bad").await, StatusCode::FORBIDDEN);
+            assert_eq!(get("/other", "good").await, StatusCode::FORBIDDEN);
+        }
+        assert_eq!(reviews.load(Ordering::SeqCst), asked + 2);
+        tokio::time::advance(std::time::Duration::from_secs(11)).await;
+        assert_eq!(get("/metrics", "good").await, StatusCode::OK);
+        assert_eq!(reviews.load(Ordering::SeqCst), asked + 3);
+    }
 
     #[tokio::test]
     async fn readiness_names_broken_watches() {

@@ -30,6 +30,8 @@ pub mod serve;
 pub mod shell;
 mod throttle;
 pub mod tls;
+mod turns;
+mod verdicts;
 pub mod watch;
 pub mod webhook;
 pub mod writer;

@@ -165,13 +165,23 @@ fn port_of(server: &Uri) -> u16 {
 }
 
 /// A proxy that a client connects through.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Proxy {
     intercept: Intercept,
     kind: Kind,
     /// Scheme, host and port.
     address: Uri,
     setting: Arc<str>,
+}
+
+impl fmt::Debug for Proxy {
+    /// Without credentials.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Proxy")
+            .field("address", &self.address)
+            .field("setting", &self.setting)
+            .finish_non_exhaustive()
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

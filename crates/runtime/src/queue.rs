@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
     hash::Hash,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -11,6 +11,8 @@ use tokio::{
     sync::Notify,
     time::{Instant, sleep_until},
 };
+
+use crate::turns::Turns;
 
 /// The first delay after a failure; it doubles with each further one.
 const FIRST_DELAY: Duration = Duration::from_millis(5);
@@ -37,7 +39,7 @@ pub struct Queue<K> {
 
 #[derive(Debug)]
 struct State<K> {
-    ready: VecDeque<K>,
+    ready: Ready<K>,
     delayed: BTreeMap<(Instant, u64), K>,
     entries: HashMap<K, Entry>,
     sequence: u64,
@@ -64,6 +66,49 @@ enum Place {
     AtWork,
 }
 
+/// The keys that a worker could take now.
+#[derive(Debug)]
+enum Ready<K> {
+    InOrder(VecDeque<K>),
+    InTurns(Turns<K>, GroupOf<K>),
+}
+
+/// Whose a key is.
+type GroupOf<K> = fn(&K) -> &Arc<str>;
+
+impl<K> Ready<K> {
+    fn push(&mut self, key: K) {
+        match self {
+            Self::InOrder(keys) => keys.push_back(key),
+            Self::InTurns(keys, group_of) => {
+                let group = Arc::clone(group_of(&key));
+                keys.push(&group, key);
+            }
+        }
+    }
+
+    fn take(&mut self) -> Option<K> {
+        match self {
+            Self::InOrder(keys) => keys.pop_front(),
+            Self::InTurns(keys, _) => keys.take(),
+        }
+    }
+
+    /// A key that was taken is at work no more.
+    fn done(&mut self, key: &K) {
+        if let Self::InTurns(keys, group_of) = self {
+            keys.done(group_of(key));
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::InOrder(keys) => keys.len(),
+            Self::InTurns(keys, _) => keys.len(),
+        }
+    }
+}
+
 /// Figures for metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueFigures {
@@ -77,9 +122,21 @@ pub struct QueueFigures {
 
 impl<K> Default for Queue<K> {
     fn default() -> Self {
+        Self::of(Ready::InOrder(VecDeque::new()))
+    }
+}
+
+impl<K> Queue<K> {
+    /// A queue from which groups of keys take turns, for so many workers. No group gets all of them: one that is at work
+    /// already gets one more only while it has fewer than are free.
+    pub fn fair(workers: usize, group_of: fn(&K) -> &Arc<str>) -> Self {
+        Self::of(Ready::InTurns(Turns::new(workers), group_of))
+    }
+
+    fn of(ready: Ready<K>) -> Self {
         Self {
             state: Mutex::new(State {
-                ready: VecDeque::new(),
+                ready,
                 delayed: BTreeMap::new(),
                 entries: HashMap::new(),
                 sequence: 0,
@@ -114,11 +171,11 @@ impl<K: Clone + Eq + Hash> Queue<K> {
                 }
                 let now = Instant::now();
                 state.promote(now);
-                if let Some(key) = state.ready.pop_front() {
+                if let Some(key) = state.ready.take() {
                     let entry = state.entries.entry(key.clone()).or_default();
                     entry.place = Place::AtWork;
                     let waited = entry.ready_since.take().map_or(Duration::ZERO, |since| now - since);
-                    if !state.ready.is_empty() {
+                    if state.ready.len() > 0 {
                         self.changed.notify_one();
                     }
                     return Some((key, waited));
@@ -179,13 +236,14 @@ impl<K: Clone + Eq + Hash> State<K> {
         }
         entry.place = Place::Ready;
         entry.ready_since = Some(Instant::now());
-        self.ready.push_back(key);
+        self.ready.push(key);
     }
 
     fn done(&mut self, key: K, outcome: Outcome) {
         let Some(entry) = self.entries.get_mut(&key) else {
             return;
         };
+        self.ready.done(&key);
         entry.place = Place::Nowhere;
         let again = std::mem::take(&mut entry.again);
         let delay = match outcome {
@@ -226,7 +284,7 @@ impl<K: Clone + Eq + Hash> State<K> {
                 entry.place = Place::Ready;
                 entry.ready_since = Some(now);
             }
-            self.ready.push_back(key);
+            self.ready.push(key);
         }
     }
 }
@@ -302,11 +360,42 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn groups_take_turns() {
+        let queue = Arc::new(Queue::<(Arc<str>, u8)>::fair(2, |(group, _)| group));
+        let key = |group: &str, number: u8| (Arc::from(group), number);
+        for number in 0..10 {
+            queue.add(key("tarpits", number));
+        }
+        let take = async || {
+            tokio::select! {
+                next = queue.next() => next.map(|(key, _)| key),
+                () = tokio::time::sleep(Duration::from_millis(1)) => None,
+            }
+        };
+        assert_eq!(take().await, Some(key("tarpits", 0)));
+        assert_eq!(take().await, None, "the other worker is for others");
+        // A worker that waits is woken when the group may go on.
+        let waits = tokio::spawn({
+            let queue = Arc::clone(&queue);
+            async move { queue.next().await.map(|(key, _)| key) }
+        });
+        tokio::task::yield_now().await;
+        queue.done(key("tarpits", 0), Outcome::Again(Duration::from_secs(1)));
+        assert_eq!(waits.await.unwrap(), Some(key("tarpits", 1)));
+        queue.add(key("other", 0));
+        assert_eq!(take().await, Some(key("other", 0)));
+        queue.done(key("other", 0), Outcome::Failed);
+        tokio::time::advance(Duration::from_secs(2)).await;
+        assert_eq!(take().await, Some(key("other", 0)), "delays end as in any queue");
+        assert_eq!(queue.figures().depth, 9);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn closing_ends_every_wait() {
-        let queue = std::sync::Arc::new(Queue::<&'static str>::default());
+        let queue = Arc::new(Queue::<&'static str>::default());
         let waits: Vec<_> = (0..3)
             .map(|_| {
-                let queue = std::sync::Arc::clone(&queue);
+                let queue = Arc::clone(&queue);
                 tokio::spawn(async move { queue.next().await })
             })
             .collect();

@@ -108,22 +108,30 @@ fn certified_key(what: &str, chain: &[u8], key: &[u8]) -> Result<CertifiedKey, C
     let malformed = |reason: String| CertificateError::Malformed { what: what.to_owned(), reason };
     let chain: Vec<_> = CertificateDer::pem_slice_iter(chain)
         .collect::<Result<_, _>>()
-        .map_err(|error| malformed(error.to_string()))?;
+        // The library's words would quote the file.
+        .map_err(|_| malformed("it is not PEM".to_owned()))?;
     if chain.is_empty() {
         return Err(malformed("it holds no certificate".to_owned()));
     }
-    let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| malformed(error.to_string()))?;
+    let key = PrivateKeyDer::from_pem_slice(key)
+        .map_err(|_| malformed("the key beside it is no private key in PEM".to_owned()))?;
     CertifiedKey::from_der(chain, key, &ring::default_provider())
         .map_err(|error| malformed(error.to_string()))
 }
 
 /// A certificate in a folder: `tls.crt` and `tls.key`.
-#[derive(Debug)]
 pub struct CertificateFolder {
     certificate: PathBuf,
     key: PathBuf,
     loaded: (Vec<u8>, Vec<u8>),
     serving: Arc<ServingCertificate>,
+}
+
+impl fmt::Debug for CertificateFolder {
+    /// Without the key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CertificateFolder").field("certificate", &self.certificate).finish_non_exhaustive()
+    }
 }
 
 impl CertificateFolder {

@@ -40,6 +40,8 @@ use crate::{
 
 /// Objects a page while listing: small pages keep the peak of memory low.
 const PAGE: u32 = 250;
+/// Secrets a page: each may have a megabyte, and tenants may create many of them.
+const PAGE_OF_SECRETS: u32 = 50;
 /// The wait after the first failure; it doubles with each further one.
 const FIRST_RETRY: Duration = Duration::from_millis(100);
 /// The longest wait before a broken watch is tried again.
@@ -162,7 +164,7 @@ pub async fn watch<T: Cached>(
     handle: Arc<WatchHandle>,
 ) {
     let project = |object: Observed| Some(project(object));
-    watch_as::<Observed, T>(client, target, project, cache, listener, handle).await;
+    watch_as::<Observed, T>(client, target, PAGE, project, cache, listener, handle).await;
 }
 
 /// Watches the metadata of objects, for ever.
@@ -175,7 +177,7 @@ pub async fn watch_metadata<T: Cached>(
     handle: Arc<WatchHandle>,
 ) {
     let project = |ObservedMetadata(object): ObservedMetadata| Some(project(object));
-    watch_as::<ObservedMetadata, T>(client, target, project, cache, listener, handle).await;
+    watch_as::<ObservedMetadata, T>(client, target, PAGE, project, cache, listener, handle).await;
 }
 
 /// Watches Secrets with their contents, for ever. Those that `project` has no use for are not kept at all.
@@ -187,12 +189,13 @@ pub async fn watch_secrets<T: Cached>(
     listener: impl Listener<T>,
     handle: Arc<WatchHandle>,
 ) {
-    watch_as::<ObservedSecret, T>(client, target, project, cache, listener, handle).await;
+    watch_as::<ObservedSecret, T>(client, target, PAGE_OF_SECRETS, project, cache, listener, handle).await;
 }
 
 async fn watch_as<K, T>(
     client: Client,
     target: WatchTarget,
+    page: u32,
     project: impl Fn(K) -> Option<T> + Send + Sync,
     cache: Cache<T>,
     listener: impl Listener<T>,
@@ -212,7 +215,7 @@ async fn watch_as<K, T>(
         Some(namespace) => Api::namespaced_with(client, namespace, &target.resource),
         None => Api::all_with(client, &target.resource),
     };
-    let mut config = watcher::Config::default().page_size(PAGE);
+    let mut config = watcher::Config::default().page_size(page);
     config.label_selector.clone_from(&target.label_selector);
     config.field_selector.clone_from(&target.field_selector);
     let mut events = Box::pin(watcher(api.clone(), config.clone()));

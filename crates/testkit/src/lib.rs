@@ -8,6 +8,7 @@
 )]
 
 mod board;
+pub mod canary;
 pub mod fakes;
 pub mod faults;
 pub mod gate;

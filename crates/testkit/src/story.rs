@@ -12,16 +12,16 @@ use capstan_runtime::{
     metrics::Metrics,
     options::ManagerOptions,
 };
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::{
     Api, Client,
-    api::{DynamicObject, ObjectMeta, PostParams},
+    api::{DynamicObject, ObjectMeta, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Plane, generic, shared_plane, wait};
+use crate::{Plane, canary, generic, shared_plane, wait};
 
 /// One story.
 pub struct Story {
@@ -62,12 +62,14 @@ impl RunningManager {
     pub async fn stop(self) {
         self.stop.cancel();
         self.task.await.unwrap().unwrap();
+        canary::assert_never_seen();
     }
 
     /// Ends the manager as a crash would: in the middle of whatever it does.
     pub async fn crash(self) {
         self.task.abort();
         assert!(self.task.await.is_err_and(|ended| ended.is_cancelled()));
+        canary::assert_never_seen();
     }
 }
 
@@ -126,6 +128,13 @@ impl Story {
         self.manager_with(client, which, host, options)
     }
 
+    /// Runs the Cluster controller for all namespaces. The control plane must be the story's own.
+    pub fn core_manager_everywhere(&self, options: capstan_cluster::Options) -> RunningManager {
+        Self::run(&self.client, "story", ManagerOptions::embedded(), |manager| {
+            capstan_cluster::register(manager, options);
+        })
+    }
+
     fn manager_with(
         &self,
         client: Client,
@@ -145,7 +154,8 @@ impl Story {
         options: ManagerOptions,
         core: capstan_cluster::Options,
     ) -> RunningManager {
-        self.run(client, host, options, |manager| {
+        let options = ManagerOptions { namespace: self.namespace.clone(), ..options };
+        Self::run(&client, host, options, |manager| {
             if which != Which::Local {
                 capstan_cluster::register(manager, core);
             }
@@ -158,18 +168,19 @@ impl Story {
 
     /// Starts a manager of one's own making on a client of one's own.
     pub fn manager_that(&self, client: Client, register: impl FnOnce(&mut Manager)) -> RunningManager {
-        self.run(client, "story", ManagerOptions::embedded(), register)
+        let options = ManagerOptions { namespace: self.namespace.clone(), ..ManagerOptions::embedded() };
+        Self::run(&client, "story", options, register)
     }
 
+    /// Every manager of a story is searched for what only Secrets may hold.
     fn run(
-        &self,
-        client: Client,
+        client: &Client,
         host: &str,
         options: ManagerOptions,
         register: impl FnOnce(&mut Manager),
     ) -> RunningManager {
-        let stop = CancellationToken::new();
-        let options = ManagerOptions { namespace: self.namespace.clone(), ..options };
+        canary::search_the_log();
+        let (client, stop) = (canary::searched(client), CancellationToken::new());
         let mut manager = Manager::new(options, client, Metrics::default(), "story", host, stop.clone());
         register(&mut manager);
         RunningManager { stop, task: tokio::spawn(manager.run()) }
@@ -188,6 +199,25 @@ impl Story {
     /// Objects of a generic kind in this story.
     pub fn generics(&self, kind: &str) -> Api<DynamicObject> {
         Api::namespaced_with(self.client.clone(), &self.namespace, &generic::resource(kind))
+    }
+
+    /// Secrets in this story.
+    pub fn secrets(&self) -> Api<Secret> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// Creates a Secret with canaries. `label` is the Cluster whose label shows it to the manager.
+    pub async fn create_secret(&self, name: &str, label: Option<&str>, data: &[(&str, &[u8])]) -> Secret {
+        let labels = label.map(|cluster| json!({"cluster.x-k8s.io/cluster-name": cluster}));
+        let secret = json!({"metadata": {"name": name, "labels": labels}, "data": canary::plant(data)});
+        let secret = serde_json::from_value(secret).unwrap();
+        self.secrets().create(&PostParams::default(), &secret).await.unwrap()
+    }
+
+    /// Changes some of a Secret's contents.
+    pub async fn change_secret(&self, name: &str, data: &[(&str, &[u8])]) -> Secret {
+        let patch = Patch::Merge(json!({"data": canary::plant(data)}));
+        self.secrets().patch(name, &PatchParams::default(), &patch).await.unwrap()
     }
 
     /// Creates a Cluster that refers to an object.
@@ -223,8 +253,8 @@ impl Story {
 
     /// Sets the status of an object of a generic kind.
     pub async fn set_generic_status(&self, kind: &str, name: &str, status: Value) {
-        let patch = kube::api::Patch::Merge(json!({ "status": status }));
-        self.generics(kind).patch_status(name, &kube::api::PatchParams::default(), &patch).await.unwrap();
+        let patch = Patch::Merge(json!({ "status": status }));
+        self.generics(kind).patch_status(name, &PatchParams::default(), &patch).await.unwrap();
     }
 
     /// Waits for a Cluster's phase.

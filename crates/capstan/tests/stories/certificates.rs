@@ -20,6 +20,7 @@ use capstan_runtime::{
 };
 use capstan_testkit::{
     Plane, Story,
+    canary::{self, CANARY},
     story::reference,
     wait::{self, LIMIT},
 };
@@ -62,7 +63,8 @@ impl Replica {
     async fn start(story: &Story, host: &str) -> Self {
         let mut config = story.plane.config().await;
         config.default_namespace.clone_from(&story.namespace);
-        let client = Client::try_from(config).unwrap();
+        canary::search_the_log();
+        let client = canary::searched(&Client::try_from(config).unwrap());
         let options = ManagerOptions { leader_elect: true, ..ManagerOptions::embedded() };
         let stop = CancellationToken::new();
         let mut manager = Manager::new(options, client, Metrics::default(), "story", host, stop.clone());
@@ -103,6 +105,7 @@ impl Replica {
     async fn end(self) {
         self.stop.cancel();
         self.task.await.unwrap().unwrap();
+        canary::assert_never_seen();
     }
 }
 
@@ -242,8 +245,9 @@ async fn replicas_share_an_authority_and_mend_what_others_break() {
     secrets.delete(SECRET, &DeleteParams::default()).await.unwrap();
     wait::until_is(&secrets, SECRET, "back", LIMIT, |it| it.metadata.uid != uid).await;
     assert_eq!(secret_of(&story).await, authority);
-    let spoilt = json!({"data": {"ca.key": ByteString(b"garbage".to_vec())}});
-    secrets.patch(SECRET, &params, &Patch::Merge(spoilt)).await.unwrap();
+    // Words that a library would quote.
+    let spoilt = format!("-----BEGIN {CANARY}");
+    story.change_secret(SECRET, &[("ca.crt", spoilt.as_bytes()), ("ca.key", spoilt.as_bytes())]).await;
     wait::until_is(&secrets, SECRET, "whole", LIMIT, |it| {
         it.data.as_ref().is_some_and(|data| Stored::read(data).as_ref() == Ok(&authority))
     })
@@ -266,11 +270,9 @@ async fn rotation_fails_no_call() {
     let story = Arc::new(Story::begin_on(Plane::start().await, "rotation").await);
     // An authority that is about to end in two months.
     let old = Stored::begin(clock::now() - SignedDuration::from_hours(305 * 24)).unwrap();
-    let mut data = old.data();
-    data.as_object_mut().unwrap().retain(|_, value| !value.is_null());
-    let secrets: Api<Secret> = Api::namespaced(story.client.clone(), &story.namespace);
-    let secret = json!({"metadata": {"name": SECRET}, "data": data});
-    secrets.create(&PostParams::default(), &serde_json::from_value(secret).unwrap()).await.unwrap();
+    let (certificate, key) = (&old.active.certificate, &old.active.key);
+    let data = [("ca.crt", certificate.as_bytes()), ("ca.key", key.as_bytes())];
+    story.create_secret(SECRET, None, &data).await;
     let replica = Replica::start(&story, "first").await;
     let other = Replica::start(&story, "second").await;
     install(&story, replica.port).await;
@@ -363,8 +365,9 @@ async fn who_keeps_overwriting_a_bundle_is_named_and_answered_slowly() {
 async fn a_secret_full_of_rubbish_is_no_obstacle() {
     let story = Story::begin_on(Plane::start().await, "rubbish").await;
     let secrets: Api<Secret> = Api::namespaced(story.client.clone(), &story.namespace);
-    let secret = json!({"metadata": {"name": SECRET}, "stringData": {"ca.crt": "rubbish", "other": "kept"}});
-    secrets.create(&PostParams::default(), &serde_json::from_value(secret).unwrap()).await.unwrap();
+    let rubbish = format!("-----BEGIN {CANARY}");
+    let data = [("ca.crt", rubbish.as_bytes()), ("ca.key", rubbish.as_bytes()), ("other", b"kept")];
+    story.create_secret(SECRET, None, &data).await;
     let replica = Replica::start(&story, "only").await;
     install(&story, replica.port).await;
     replica.until_ready().await;
@@ -378,7 +381,10 @@ async fn a_secret_full_of_rubbish_is_no_obstacle() {
         let told = found.items.iter().find(|it| it.reason.as_deref() == Some("WebhookAuthorityReplaced"));
         if let Some(event) = told {
             let message = event.message.as_deref().unwrap_or_default();
-            assert!(message.contains(SECRET) && message.contains("it has no ca.key"), "{message}");
+            assert!(
+                message.contains(SECRET) && message.contains("there is no certificate in PEM"),
+                "{message}"
+            );
             break;
         }
         assert!(Instant::now() < deadline, "nobody was told");

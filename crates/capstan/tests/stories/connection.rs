@@ -6,6 +6,7 @@ use capstan_cluster::{ConnectionOptions, Options};
 use capstan_runtime::tls::OwnCertificate;
 use capstan_testkit::{
     Story, Which,
+    canary::CANARY,
     wait::{self, LIMIT},
 };
 use futures::future::join_all;
@@ -17,8 +18,8 @@ use kube::{
 use serde_json::json;
 
 use crate::workload::{
-    Manner, StandIn, change_secret, create_kubeconfig, create_provisioned, create_secret, kubeconfig,
-    own_kubeconfig, probe_condition, secrets, until_connected, until_failed,
+    Manner, StandIn, create_kubeconfig, create_provisioned, kubeconfig, own_kubeconfig, probe_condition,
+    until_connected, until_failed,
 };
 
 const NOT_YET: &str = "Remote connection not established yet";
@@ -48,11 +49,11 @@ async fn a_cluster_is_connected_as_soon_as_its_kubeconfig_is_there() {
     assert_eq!(probe_condition(&cluster).unwrap().2, "");
 
     // Garbage in its place is reported at once, whatever the grace period: waiting would not help.
-    change_secret(&story, "c-kubeconfig", &[("value", b"{}")]).await;
+    story.change_secret("c-kubeconfig", &[("value", b"{}")]).await;
     until_failed(&story, "c", "Z: Secret c-kubeconfig: key value cannot be used: current-context is not set")
         .await;
 
-    secrets(&story).delete("c-kubeconfig", &DeleteParams::default()).await.unwrap();
+    story.secrets().delete("c-kubeconfig", &DeleteParams::default()).await.unwrap();
     wait::until_is(&story.clusters(), "c", "without a kubeconfig", LIMIT, |cluster| {
         probe_condition(cluster).is_some_and(|(_, _, message)| message == NOT_YET)
     })
@@ -102,7 +103,7 @@ async fn a_new_kubeconfig_is_used_at_once() {
     create_provisioned(&story, "c").await;
     create_kubeconfig(&story, "c", &old.kubeconfig()).await;
     let connected = until_connected(&story, "c").await;
-    change_secret(&story, "c-kubeconfig", &[("value", &new.kubeconfig())]).await;
+    story.change_secret("c-kubeconfig", &[("value", &new.kubeconfig())]).await;
     new.until_asked(1).await;
     assert_eq!(old.asked(), 1);
     let now = story.clusters().get("c").await.unwrap();
@@ -116,6 +117,7 @@ async fn a_kubeconfig_that_cannot_be_used_is_explained() {
     let manager = story.manager(Which::Core);
     let server = json!({"server": "https://127.0.0.1:1"});
     let file = json!({"server": "https://127.0.0.1:1", "certificate-authority": "/etc/passwd"});
+    let pem = json!(ByteString(format!("-----BEGIN {CANARY}").into_bytes()));
     let cases: Vec<(&str, &str, Vec<u8>, &str)> = vec![
         ("words", "value", b"just: [words".to_vec(), "key value cannot be used: is not a kubeconfig"),
         ("binary", "value", vec![0, 159, 146, 150], "it is not UTF-8 text"),
@@ -130,25 +132,46 @@ async fn a_kubeconfig_that_cannot_be_used_is_explained() {
         ),
         ("file", "value", kubeconfig(&file, &json!({})), "cluster.certificate-authority is refused"),
         (
-            "key",
+            "line-break",
+            "value",
+            kubeconfig(&server, &json!({"token": format!("{CANARY}\r\nX-Remote-User: admin")})),
+            "user.token holds a line break or another control character",
+        ),
+        (
+            "name",
             "value",
             kubeconfig(
-                &server,
-                &json!({"client-certificate-data": ByteString(b"x".to_vec()), "client-key-data": ByteString(b"x".to_vec())}),
+                &json!({"server": "https://127.0.0.1:1", "tls-server-name": CANARY.repeat(9)}),
+                &json!({}),
             ),
-            "key value cannot be used",
+            "cluster.tls-server-name is neither a DNS name nor an IP address",
+        ),
+        (
+            "authority",
+            "value",
+            kubeconfig(
+                &json!({"server": "https://127.0.0.1:1", "certificate-authority-data": pem}),
+                &json!({}),
+            ),
+            "cluster.certificate-authority-data is not a certificate in PEM",
+        ),
+        (
+            "key",
+            "value",
+            kubeconfig(&server, &json!({"client-certificate-data": pem, "client-key-data": pem})),
+            "user.client-certificate-data is not a certificate in PEM",
         ),
     ];
     let check = cases.iter().map(|(name, key, text, words)| {
         let story = &story;
         async move {
             create_provisioned(story, name).await;
-            create_secret(story, &format!("{name}-kubeconfig"), Some(name), &[(key, text)]).await;
+            story.create_secret(&format!("{name}-kubeconfig"), Some(name), &[(key, text)]).await;
             let cluster = until_failed(story, name, words).await;
             let message = probe_condition(&cluster).unwrap().2;
             assert!(message.starts_with(&format!("{NOT_YET}: Secret {name}-kubeconfig: ")), "{message}");
             // What is put right is used at once.
-            change_secret(story, &format!("{name}-kubeconfig"), &[("value", &own_kubeconfig(story))]).await;
+            story.change_secret(&format!("{name}-kubeconfig"), &[("value", &own_kubeconfig(story))]).await;
             until_connected(story, name).await;
         }
     });

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 use crate::{
     get::Caller,
-    workload::{Manner, StandIn, create_kubeconfig, create_secret, until_connected, until_failed},
+    workload::{Manner, StandIn, create_kubeconfig, until_connected, until_failed},
 };
 
 const PROVIDER: &str = "cluster.x-k8s.io/provider";
@@ -796,7 +796,7 @@ async fn machines_that_wait_or_have_failed() {
             }
         }
         if has_secret {
-            create_secret(&caller.story, "data", None, &[("value", b"x")]).await;
+            caller.story.create_secret("data", None, &[("value", b"x")]).await;
         }
         let mut machine = machine;
         machine["metadata"]["labels"]["cluster.x-k8s.io/control-plane"] = json!("");

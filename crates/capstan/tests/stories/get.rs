@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::{
     user::{Told, User},
-    workload::{create_kubeconfig, create_secret},
+    workload::create_kubeconfig,
 };
 
 /// A user whose kubeconfig names the namespace of a story.
@@ -118,9 +118,9 @@ async fn a_kubeconfig_that_is_not_there_is_explained() {
     ]);
     let other = Caller::begin("get-other").await;
     other.run(&LONELY).fails(&[&format!("hint: one of that name is in another namespace: -n {namespace}")]);
-    create_secret(&caller.story, "lonely-kubeconfig", Some("lonely"), &[("kubeconfig", b"x")]).await;
+    caller.story.create_secret("lonely-kubeconfig", Some("lonely"), &[("kubeconfig", b"x")]).await;
     caller.run(&LONELY).fails(&[
-        &format!("Secret {namespace}/lonely-kubeconfig has no key value: it has kubeconfig"),
+        &format!("Secret {namespace}/lonely-kubeconfig has no key value: it has canary, kubeconfig"),
         &format!("kubectl get secret lonely-kubeconfig -n {namespace} -o yaml"),
     ]);
     caller.run_as_nobody(&LONELY).fails(&[

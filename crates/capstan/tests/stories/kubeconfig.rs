@@ -3,7 +3,9 @@
 use capstan_api::conditions;
 use capstan_runtime::install::install_crds;
 use capstan_testkit::{
-    Story, Which, generic,
+    Story, Which,
+    canary::CANARY,
+    generic,
     story::reference,
     wait::{self, LIMIT},
 };
@@ -19,8 +21,7 @@ use kube::{
 use serde_json::json;
 
 use crate::workload::{
-    AT_ONCE, change_secret, create_kubeconfig, create_secret, own_kubeconfig, probe_condition, secrets,
-    until_connected, until_failed,
+    AT_ONCE, create_kubeconfig, own_kubeconfig, probe_condition, until_connected, until_failed,
 };
 
 const KIND: &str = "EndpointCluster";
@@ -44,12 +45,12 @@ async fn create_cluster(story: &Story, name: &str) {
 
 pub(crate) async fn create_authority(story: &Story, cluster: &str, label: Option<&str>, pair: (&str, &str)) {
     let data = [("tls.crt", pair.0.as_bytes()), ("tls.key", pair.1.as_bytes())];
-    create_secret(story, &format!("{cluster}-ca"), label, &data).await;
+    story.create_secret(&format!("{cluster}-ca"), label, &data).await;
 }
 
 pub(crate) async fn change_authority(story: &Story, cluster: &str, pair: (&str, &str)) {
     let data = [("tls.crt", pair.0.as_bytes()), ("tls.key", pair.1.as_bytes())];
-    change_secret(story, &format!("{cluster}-ca"), &data).await;
+    story.change_secret(&format!("{cluster}-ca"), &data).await;
 }
 
 fn text(secret: &Secret) -> String {
@@ -57,14 +58,14 @@ fn text(secret: &Secret) -> String {
 }
 
 async fn until_made(story: &Story, cluster: &str) -> Secret {
-    wait::until_is(&secrets(story), &format!("{cluster}-kubeconfig"), "made", AT_ONCE, |_| true).await
+    wait::until_is(&story.secrets(), &format!("{cluster}-kubeconfig"), "made", AT_ONCE, |_| true).await
 }
 
 /// Waits until a kubeconfig trusts another authority.
 async fn until_trusts(story: &Story, cluster: &str, authority: &str) -> Secret {
     let trusted = serde_json::to_value(k8s_openapi::ByteString(authority.as_bytes().to_vec())).unwrap();
     let trusted = trusted.as_str().unwrap().to_owned();
-    wait::until_is(&secrets(story), &format!("{cluster}-kubeconfig"), "made anew", AT_ONCE, |secret| {
+    wait::until_is(&story.secrets(), &format!("{cluster}-kubeconfig"), "made anew", AT_ONCE, |secret| {
         text(secret).contains(&trusted)
     })
     .await
@@ -97,8 +98,8 @@ async fn it_is_made_from_the_clusters_authority_and_works() {
     assert!(namespaces.iter().any(|it| it.name_any() == story.namespace), "its user may do all");
 
     // What is deleted by mistake is made again.
-    secrets(&story).delete("c-kubeconfig", &DeleteParams::default()).await.unwrap();
-    let again = wait::until_is(&secrets(&story), "c-kubeconfig", "made again", AT_ONCE, |it| {
+    story.secrets().delete("c-kubeconfig", &DeleteParams::default()).await.unwrap();
+    let again = wait::until_is(&story.secrets(), "c-kubeconfig", "made again", AT_ONCE, |it| {
         it.uid() != secret.uid()
     })
     .await;
@@ -132,7 +133,7 @@ async fn without_an_authority_nothing_is_made_and_nothing_is_wrong() {
     create_authority(&story, "with", Some("with"), (&certificate, &key)).await;
     create_cluster(&story, "with").await;
     until_connected(&story, "with").await;
-    assert!(secrets(&story).get_opt("without-kubeconfig").await.unwrap().is_none());
+    assert!(story.secrets().get_opt("without-kubeconfig").await.unwrap().is_none());
     let now = story.clusters().get("without").await.unwrap();
     let reported = now.status.unwrap().conditions;
     assert!(reported.iter().all(|it| it.reason != "InternalError"), "{reported:?}");
@@ -145,7 +146,9 @@ async fn an_authority_that_cannot_be_used_is_explained() {
     let story = Story::begin("kubeconfig-bad").await;
     let manager = story.manager(Which::Core);
     create_cluster(&story, "c").await;
-    create_authority(&story, "c", Some("c"), ("garbage", "garbage")).await;
+    // Words that a library would quote.
+    let spoilt = format!("-----BEGIN {CANARY}");
+    create_authority(&story, "c", Some("c"), (&spoilt, &spoilt)).await;
     let words = "no kubeconfig can be made from Secret c-ca: key tls.crt holds no certificate in PEM";
     let cluster = until_failed(&story, "c", words).await;
     let events = Api::<Event>::namespaced(story.client.clone(), &story.namespace);
@@ -190,7 +193,7 @@ async fn it_follows_the_authority_and_the_endpoint() {
     let port = story.clusters().get("c").await.unwrap().spec.control_plane_endpoint.unwrap().port;
     let patch = Patch::Merge(json!({"spec": {"controlPlaneEndpoint": {"host": "localhost"}}}));
     story.clusters().patch("c", &PatchParams::default(), &patch).await.unwrap();
-    wait::until_is(&secrets(&story), "c-kubeconfig", "moved", AT_ONCE, |secret| {
+    wait::until_is(&story.secrets(), "c-kubeconfig", "moved", AT_ONCE, |secret| {
         text(secret).contains(&format!("server: https://localhost:{port}\n"))
     })
     .await;
@@ -295,7 +298,7 @@ async fn a_moved_endpoint_without_an_authority_is_told() {
     let (certificate, key) = story.plane.authority();
     create_authority(&story, "c", Some("c"), (&certificate, &key)).await;
     until_connected(&story, "c").await;
-    secrets(&story).delete("c-ca", &DeleteParams::default()).await.unwrap();
+    story.secrets().delete("c-ca", &DeleteParams::default()).await.unwrap();
     let patch = Patch::Merge(json!({"spec": {"controlPlaneEndpoint": {"host": "localhost"}}}));
     story.clusters().patch("c", &PatchParams::default(), &patch).await.unwrap();
     let events = Api::<Event>::namespaced(story.client.clone(), &story.namespace);
@@ -308,7 +311,7 @@ async fn a_moved_endpoint_without_an_authority_is_told() {
     };
     wait::until_any(&events, "told", AT_ONCE, told).await;
     create_authority(&story, "c", Some("c"), (&certificate, &key)).await;
-    wait::until_is(&secrets(&story), "c-kubeconfig", "moved", AT_ONCE, |it| {
+    wait::until_is(&story.secrets(), "c-kubeconfig", "moved", AT_ONCE, |it| {
         text(it).contains("//localhost:")
     })
     .await;
@@ -332,7 +335,7 @@ async fn what_others_made_is_left_alone() {
     create_cluster(&story, "users").await;
     create_cluster(&story, "ours").await;
     until_trusts(&story, "ours", OTHER.0).await;
-    let get = async |name: &str| secrets(&story).get(name).await.unwrap().resource_version();
+    let get = async |name: &str| story.secrets().get(name).await.unwrap().resource_version();
     let before = (get("users-kubeconfig").await, get("with-provider-kubeconfig").await);
 
     let (certificate, key) = story.plane.authority();
@@ -341,7 +344,7 @@ async fn what_others_made_is_left_alone() {
     }
     until_trusts(&story, "ours", &certificate).await;
     assert_eq!((get("users-kubeconfig").await, get("with-provider-kubeconfig").await), before);
-    assert!(secrets(&story).get_opt("provided-kubeconfig").await.unwrap().is_none());
+    assert!(story.secrets().get_opt("provided-kubeconfig").await.unwrap().is_none());
     until_connected(&story, "users").await;
     manager.stop().await;
 }
@@ -350,12 +353,12 @@ async fn what_others_made_is_left_alone() {
 async fn a_kubeconfig_without_the_label_is_pointed_out() {
     let story = Story::begin("kubeconfig-unlabelled").await;
     let manager = story.manager(Which::Core);
-    create_secret(&story, "c-kubeconfig", None, &[("value", &own_kubeconfig(&story))]).await;
+    story.create_secret("c-kubeconfig", None, &[("value", &own_kubeconfig(&story))]).await;
     create_authority(&story, "c", Some("c"), OTHER).await;
     create_cluster(&story, "c").await;
     until_failed(&story, "c", "Secret c-kubeconfig is not used because it has no label").await;
     let labels = json!({"metadata": {"labels": {"cluster.x-k8s.io/cluster-name": "c"}}});
-    secrets(&story).patch("c-kubeconfig", &PatchParams::default(), &Patch::Merge(labels)).await.unwrap();
+    story.secrets().patch("c-kubeconfig", &PatchParams::default(), &Patch::Merge(labels)).await.unwrap();
     until_connected(&story, "c").await;
     manager.stop().await;
 }

@@ -9,6 +9,7 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
+use capstan_testkit::canary::assert_not_in;
 use serde_json::{Value, json};
 
 /// The release that most stories are about.
@@ -217,7 +218,13 @@ impl User {
 
     /// Runs the binary.
     pub(crate) fn run(&self, arguments: &[&str]) -> Told {
-        self.command(env!("CARGO_BIN_EXE_capstan"), arguments).output().unwrap().into()
+        let told: Told = self.command(env!("CARGO_BIN_EXE_capstan"), arguments).output().unwrap().into();
+        assert_not_in(&format!("capstan {}", arguments.join(" ")), &told.err);
+        // A kubeconfig that was asked for is a Secret's contents.
+        if !arguments.starts_with(&["get", "kubeconfig"]) {
+            assert_not_in(&format!("capstan {}", arguments.join(" ")), &told.out);
+        }
+        told
     }
 
     /// Runs the binary with something to read.

@@ -10,12 +10,7 @@ use std::{
 };
 
 use capstan_api::{cluster::v1beta2::Cluster, conditions};
-use capstan_testkit::{Story, story::reference, wait};
-use k8s_openapi::{ByteString, api::core::v1::Secret};
-use kube::{
-    Api,
-    api::{Patch, PatchParams, PostParams},
-};
+use capstan_testkit::{Story, canary::CANARY, story::reference, wait};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -126,7 +121,10 @@ async fn serve(
     }
 }
 
+/// A kubeconfig whose user has a canary for a token, unless it is to have another one.
 pub(crate) fn kubeconfig(cluster: &Value, user: &Value) -> Vec<u8> {
+    let mut user = user.clone();
+    user.as_object_mut().unwrap().entry("token").or_insert(json!(CANARY));
     let kubeconfig = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "x",
         "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
@@ -138,38 +136,12 @@ pub(crate) fn kubeconfig(cluster: &Value, user: &Value) -> Vec<u8> {
 
 /// The story's own API server as a workload cluster, as upstream's tests do.
 pub(crate) fn own_kubeconfig(story: &Story) -> Vec<u8> {
-    std::fs::read(story.plane.kubeconfig()).unwrap()
-}
-
-pub(crate) fn secrets(story: &Story) -> Api<Secret> {
-    Api::namespaced(story.client.clone(), &story.namespace)
-}
-
-/// Creates a Secret, with the label that shows it to the manager or without.
-pub(crate) async fn create_secret(story: &Story, name: &str, label: Option<&str>, data: &[(&str, &[u8])]) {
-    let secret = json!({
-        "metadata": {
-            "name": name,
-            "labels": label.map(|cluster| json!({"cluster.x-k8s.io/cluster-name": cluster})),
-        },
-        "data": contents(data),
-    });
-    let secret = serde_json::from_value(secret).unwrap();
-    secrets(story).create(&PostParams::default(), &secret).await.unwrap();
+    let text = std::fs::read_to_string(story.plane.kubeconfig()).unwrap();
+    format!("# {CANARY}\n{text}").into_bytes()
 }
 
 pub(crate) async fn create_kubeconfig(story: &Story, cluster: &str, text: &[u8]) {
-    create_secret(story, &format!("{cluster}-kubeconfig"), Some(cluster), &[("value", text)]).await;
-}
-
-pub(crate) async fn change_secret(story: &Story, name: &str, data: &[(&str, &[u8])]) {
-    let patch = Patch::Merge(json!({"data": contents(data)}));
-    secrets(story).patch(name, &PatchParams::default(), &patch).await.unwrap();
-}
-
-fn contents(data: &[(&str, &[u8])]) -> Value {
-    let data = data.iter().map(|(key, value)| ((*key).to_owned(), json!(ByteString(value.to_vec()))));
-    Value::Object(data.collect())
+    story.create_secret(&format!("{cluster}-kubeconfig"), Some(cluster), &[("value", text)]).await;
 }
 
 /// A Cluster that counts as provisioned at once: its control plane brings all.

@@ -6,14 +6,37 @@
 //! nothing of this process's environment gets in. Nothing of the text itself gets into an error's words, since these
 //! end up in conditions that more people may read than the Secret.
 
-use capstan_runtime::proxy::Proxy;
+use capstan_runtime::{
+    client::{ClientOptions, connect_workload},
+    proxy::Proxy,
+};
+use http::HeaderValue;
 use k8s_openapi::ByteString;
 use kube::{
-    Config,
+    Client, Config,
     config::{AuthInfo, Cluster, Kubeconfig, KubeconfigError},
 };
-use rustls::pki_types::{CertificateDer, pem::PemObject};
+use rustls::{
+    RootCertStore,
+    crypto::ring,
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject},
+    sign::CertifiedKey,
+};
+use secrecy::ExposeSecret;
 use serde_json::json;
+
+/// A longer URL is not used: with a request's path behind it, it must still be one.
+const LONGEST_URL: usize = 2048;
+/// Each group and each extra value of an impersonated user is a header of every request.
+const MOST_IMPERSONATED: usize = 256;
+
+/// A client made of a kubeconfig, and the API server's address without what may be secret in it.
+pub(crate) fn client(text: &[u8], options: &ClientOptions) -> Result<(Client, String), String> {
+    let config = read(text)?;
+    // All that is known to be wrong with a kubeconfig was found by now. The error's own words may quote the text.
+    let client = connect_workload(&config, options).map_err(|_| "no client can be made of it")?;
+    Ok((client, address(&config)))
+}
 
 /// Reads a kubeconfig that stands for itself.
 pub(crate) fn read(text: &[u8]) -> Result<Config, String> {
@@ -27,7 +50,7 @@ pub(crate) fn read(text: &[u8]) -> Result<Config, String> {
     config.accept_invalid_certs = current.cluster.insecure_skip_tls_verify.unwrap_or_default();
     config.disable_compression = current.cluster.disable_compression.unwrap_or_default();
     config.proxy_url = proxy(current.cluster)?;
-    config.tls_server_name = current.cluster.tls_server_name.clone().filter(|name| !name.is_empty());
+    config.tls_server_name = server_name(current.cluster)?;
     if let Some(namespace) = current.namespace {
         namespace.clone_into(&mut config.default_namespace);
     }
@@ -90,13 +113,36 @@ fn is_set(text: Option<&str>) -> bool {
 
 fn server(cluster: &Cluster) -> Result<http::Uri, String> {
     let server = cluster.server.as_deref().filter(|server| !server.is_empty());
-    let server: http::Uri = server
-        .ok_or("cluster.server is not set")?
-        .parse()
-        .map_err(|error| format!("cluster.server is not a URL: {error}"))?;
-    match (server.scheme_str(), server.authority()) {
-        (Some("https" | "http"), Some(_)) => Ok(server),
-        _ => Err("cluster.server must be a URL like https://example.com:6443".to_owned()),
+    let server = short(server.ok_or("cluster.server is not set")?, "cluster.server")?;
+    let server: http::Uri =
+        server.parse().map_err(|error| format!("cluster.server is not a URL: {error}"))?;
+    let (Some("https" | "http"), Some(authority)) = (server.scheme_str(), server.authority()) else {
+        return Err("cluster.server must be a URL like https://example.com:6443".to_owned());
+    };
+    // The library takes any text for a port, and connects to the usual one instead.
+    let is_port = |text: &str| text.is_empty() || text.parse::<u16>().is_ok_and(|port| port > 0);
+    let after_host = authority.as_str().rsplit('@').next().and_then(|it| it.strip_prefix(authority.host()));
+    if after_host.and_then(|it| it.strip_prefix(':')).is_some_and(|port| !is_port(port)) {
+        return Err("cluster.server is not usable: its port must be between 1 and 65535".to_owned());
+    }
+    Ok(server)
+}
+
+fn short<'a>(url: &'a str, field: &str) -> Result<&'a str, String> {
+    if url.len() > LONGEST_URL {
+        return Err(format!("{field} is longer than {LONGEST_URL} bytes"));
+    }
+    Ok(url)
+}
+
+/// The name that the server's certificate must be for, where it is not the one in its address.
+fn server_name(cluster: &Cluster) -> Result<Option<String>, String> {
+    let Some(name) = cluster.tls_server_name.as_ref().filter(|name| !name.is_empty()) else {
+        return Ok(None);
+    };
+    match ServerName::try_from(name.as_str()) {
+        Ok(_) => Ok(Some(name.clone())),
+        Err(_) => Err("cluster.tls-server-name is neither a DNS name nor an IP address".to_owned()),
     }
 }
 
@@ -106,6 +152,7 @@ fn proxy(cluster: &Cluster) -> Result<Option<http::Uri>, String> {
         return Ok(None);
     };
     let invalid = |reason: &str| format!("cluster.proxy-url is not usable: {reason}");
+    let url = short(url, "cluster.proxy-url")?;
     Proxy::parse(url, "cluster.proxy-url").map_err(|error| invalid(&error.reason))?;
     url.parse().map(Some).map_err(|_| invalid("it is not a URL"))
 }
@@ -118,15 +165,24 @@ fn authorities(cluster: &Cluster) -> Result<Option<Vec<Vec<u8>>>, String> {
     let Some(data) = cluster.certificate_authority_data.as_deref().filter(|data| !data.is_empty()) else {
         return Ok(None);
     };
-    let pem = serde_json::from_value::<ByteString>(json!(data)).ok();
-    let read = |pem: ByteString| {
-        let certificates = CertificateDer::pem_slice_iter(&pem.0);
-        certificates.map(|it| it.map(|der| der.to_vec())).collect::<Result<Vec<_>, _>>().ok()
-    };
-    match pem.and_then(read).filter(|certificates| !certificates.is_empty()) {
-        Some(certificates) => Ok(Some(certificates)),
-        None => Err("cluster.certificate-authority-data is not a certificate in PEM, in base64".to_owned()),
+    let invalid = || "cluster.certificate-authority-data is not a certificate in PEM, in base64".to_owned();
+    let certificates = certificates(data).ok_or_else(invalid)?;
+    let mut roots = RootCertStore::empty();
+    for certificate in &certificates {
+        roots.add(certificate.clone()).map_err(|_| invalid())?;
     }
+    Ok(Some(certificates.into_iter().map(|certificate| certificate.to_vec()).collect()))
+}
+
+/// The certificates in PEM, in base64. There is one at least.
+fn certificates(data: &str) -> Option<Vec<CertificateDer<'static>>> {
+    let pem = decode(data)?;
+    let certificates = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>().ok()?;
+    Some(certificates).filter(|certificates| !certificates.is_empty())
+}
+
+fn decode(base64: &str) -> Option<Vec<u8>> {
+    serde_json::from_value::<ByteString>(json!(base64)).ok().map(|bytes| bytes.0)
 }
 
 /// What a user is known by: what the text itself holds, and no field besides.
@@ -146,6 +202,8 @@ fn credentials(user: &AuthInfo) -> Result<AuthInfo, String> {
             return Err(refused_file(field, instead));
         }
     }
+    check_identity(user)?;
+    check_headers(user)?;
     let user = user.clone();
     Ok(AuthInfo {
         username: user.username,
@@ -159,6 +217,58 @@ fn credentials(user: &AuthInfo) -> Result<AuthInfo, String> {
         impersonate_user_extra: user.impersonate_user_extra,
         ..AuthInfo::default()
     })
+}
+
+/// A client certificate and its key belong together.
+fn check_identity(user: &AuthInfo) -> Result<(), String> {
+    let (certificate, key) = ("user.client-certificate-data", "user.client-key-data");
+    let data = user.client_key_data.as_ref().map(ExposeSecret::expose_secret);
+    let (chain, der) = match (user.client_certificate_data.as_deref(), data) {
+        (None, None) => return Ok(()),
+        (Some(_), None) => return Err(format!("{certificate} is set, but {key} is not")),
+        (None, Some(_)) => return Err(format!("{key} is set, but {certificate} is not")),
+        (Some(chain), Some(data)) => (certificates(chain), decode(data)),
+    };
+    let chain = chain.ok_or_else(|| format!("{certificate} is not a certificate in PEM, in base64"))?;
+    let der = der.and_then(|pem| PrivateKeyDer::from_pem_slice(&pem).ok());
+    let der = der.ok_or_else(|| format!("{key} is not a private key in PEM, in base64"))?;
+    CertifiedKey::from_der(chain, der, &ring::default_provider())
+        .map(drop)
+        .map_err(|_| format!("{key} is not usable: it must be the key of the certificate in {certificate}"))
+}
+
+/// What becomes part of each request must be fit for that: the client's library would panic, or say less.
+fn check_headers(user: &AuthInfo) -> Result<(), String> {
+    let check = |field: &str, text: &str| {
+        let is_fit = HeaderValue::from_str(text).is_ok();
+        is_fit.then_some(()).ok_or_else(|| format!("{field} holds a line break or another control character"))
+    };
+    if let Some(token) = &user.token {
+        check("user.token", token.expose_secret())?;
+    }
+    for (field, text) in [("user.as", &user.impersonate), ("user.as-uid", &user.impersonate_uid)] {
+        check(field, text.as_deref().unwrap_or_default())?;
+    }
+    let groups = user.impersonate_groups.as_deref().unwrap_or_default();
+    let extra = || user.impersonate_user_extra.iter().flatten();
+    if groups.len() + extra().map(|(_, values)| values.len()).sum::<usize>() > MOST_IMPERSONATED {
+        return Err(format!(
+            "user.as-groups and user.as-user-extra have more than {MOST_IMPERSONATED} values"
+        ));
+    }
+    for group in groups {
+        check("user.as-groups", group)?;
+    }
+    for (key, values) in extra() {
+        // Keys are escaped, but not endlessly.
+        if key.len() > LONGEST_URL {
+            return Err(format!("a key of user.as-user-extra is longer than {LONGEST_URL} bytes"));
+        }
+        for value in values {
+            check("user.as-user-extra", value)?;
+        }
+    }
+    Ok(())
 }
 
 fn refused_file(field: &str, instead: &str) -> String {
@@ -179,7 +289,9 @@ mod tests {
 
     use super::*;
 
-    const PEM: &str = "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n";
+    const PEM: &str = include_str!("../kubeconfig/testdata/p256.crt");
+    const KEY: &str = include_str!("../kubeconfig/testdata/p256-sec1.key");
+    const OTHER_KEY: &str = include_str!("../kubeconfig/testdata/p384-sec1.key");
 
     fn base64(text: &str) -> Value {
         json!(ByteString(text.as_bytes().to_vec()))
@@ -375,7 +487,7 @@ mod tests {
             "disable-compression": true,
         });
         let user = json!({
-            "username": "u", "password": "p", "client-certificate-data": "YQ==", "client-key-data": "Yg==",
+            "username": "u", "password": "p", "client-certificate-data": base64(PEM), "client-key-data": base64(KEY),
             "as": "a", "as-uid": "1", "as-groups": ["g"], "as-user-extra": {"x": ["y"]},
         });
         let mut kubeconfig = kubeconfig(&cluster, &user);
@@ -385,6 +497,176 @@ mod tests {
         assert!(config.accept_invalid_certs && config.disable_compression);
         assert_eq!(config.tls_server_name.as_deref(), Some("n"));
         assert_eq!((config.default_namespace.as_str(), config.root_cert), ("ns", None));
+    }
+
+    #[test]
+    fn what_no_request_can_carry_is_refused() {
+        let long = "x".repeat(3000);
+        let server = |key: &str, value: &Value| {
+            let mut cluster = json!({"server": "https://h:6443"});
+            cluster[key] = value.clone();
+            kubeconfig(&cluster, &json!({}))
+        };
+        let user = |user: Value| kubeconfig(&json!({"server": "https://h:6443"}), &user);
+        let control = |field: &str| Err(format!("{field} holds a line break or another control character"));
+        for (kubeconfig, expected) in [
+            (user(json!({"token": "a\r\nb: c"})), control("user.token")),
+            (user(json!({"token": "a\n"})), control("user.token")),
+            (user(json!({"token": "a\u{0}"})), control("user.token")),
+            (user(json!({"token": "a b\tc"})), Ok(())),
+            (user(json!({"token": "tök€n"})), Ok(())),
+            // These two are sent in base64.
+            (user(json!({"username": "a\r\nb", "password": "c\nd"})), Ok(())),
+            (user(json!({"as": "a\nb"})), control("user.as")),
+            (user(json!({"as": "a", "as-uid": "1\n"})), control("user.as-uid")),
+            (user(json!({"as": "a", "as-groups": ["g", "h\r"]})), control("user.as-groups")),
+            (user(json!({"as": "a", "as-user-extra": {"k\r\n": ["v"]}})), Ok(())),
+            (user(json!({"as": "a", "as-user-extra": {"k": ["v\n"]}})), control("user.as-user-extra")),
+            (
+                user(json!({"as": "a", "as-user-extra": {long.clone(): ["v"]}})),
+                Err("a key of user.as-user-extra is longer than 2048 bytes".to_owned()),
+            ),
+            (
+                user(json!({"as": "a", "as-groups": vec!["g"; 200], "as-user-extra": {"k": vec!["v"; 57]}})),
+                Err("user.as-groups and user.as-user-extra have more than 256 values".to_owned()),
+            ),
+            (
+                server("server", &json!("https://h:65536")),
+                Err("its port must be between 1 and 65535".to_owned()),
+            ),
+            (server("server", &json!("https://h:0")), Err("its port must be between 1 and 65535".to_owned())),
+            (server("server", &json!("https://u:p@h:65535")), Ok(())),
+            (server("server", &json!("https://h:")), Ok(())),
+            (server("server", &json!("https://[::1]")), Ok(())),
+            (server("server", &json!("https://h\n")), Err("cluster.server is not a URL".to_owned())),
+            (
+                server("server", &json!(format!("https://h/{long}"))),
+                Err("cluster.server is longer than 2048 bytes".to_owned()),
+            ),
+            (
+                server("proxy-url", &json!(format!("http://u:{long}@p"))),
+                Err("cluster.proxy-url is longer than 2048 bytes".to_owned()),
+            ),
+            (server("proxy-url", &json!("http://p\r\n")), Err("cluster.proxy-url is not usable".to_owned())),
+            (
+                server("tls-server-name", &json!("a name\r\n")),
+                Err("cluster.tls-server-name is neither".to_owned()),
+            ),
+            (server("tls-server-name", &json!("127.0.0.1")), Ok(())),
+            (server("tls-server-name", &json!("")), Ok(())),
+            (
+                user(json!({"client-certificate-data": base64(PEM)})),
+                Err("user.client-certificate-data is set, but user.client-key-data is not".to_owned()),
+            ),
+            (
+                user(json!({"client-key-data": base64(KEY)})),
+                Err("user.client-key-data is set, but user.client-certificate-data is not".to_owned()),
+            ),
+            (
+                user(json!({"client-certificate-data": base64(KEY), "client-key-data": base64(KEY)})),
+                Err("user.client-certificate-data is not a certificate in PEM".to_owned()),
+            ),
+            (
+                user(json!({"client-certificate-data": base64(PEM), "client-key-data": base64(PEM)})),
+                Err("user.client-key-data is not a private key in PEM".to_owned()),
+            ),
+            (
+                user(json!({"client-certificate-data": base64(PEM), "client-key-data": base64(OTHER_KEY)})),
+                Err("it must be the key of the certificate".to_owned()),
+            ),
+            (user(json!({"client-certificate-data": base64(PEM), "client-key-data": base64(KEY)})), Ok(())),
+        ] {
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            let _inside = runtime.enter();
+            let made = client(kubeconfig.to_string().as_bytes(), &ClientOptions::default());
+            match (made.map(drop), &expected) {
+                (Ok(()), Ok(())) => {}
+                (Err(words), Err(expected)) => assert!(words.contains(expected), "{kubeconfig}: {words}"),
+                (made, expected) => panic!("{kubeconfig}: {made:?} instead of {expected:?}"),
+            }
+        }
+    }
+
+    const CANARY: &str = "canary-4711-bird";
+
+    /// Whether words hold the canary as it is, in base64, or as libraries print bytes.
+    fn holds_canary(words: &str) -> bool {
+        let encoded = (0..3).map(|skip| {
+            let Value::String(text) = base64(&CANARY[skip..]) else { panic!("no text") };
+            // The last letters depend on what follows.
+            text[..16].to_owned()
+        });
+        let numbers = CANARY.bytes().map(|byte| byte.to_string()).collect::<Vec<_>>().join(", ");
+        encoded.chain([CANARY.to_owned(), numbers]).any(|form| words.contains(&form))
+    }
+
+    fn leaves(value: &Value, at: &str, found: &mut Vec<String>) {
+        let inner: Vec<(String, &Value)> = match value {
+            Value::Object(fields) => fields.iter().map(|(name, it)| (name.clone(), it)).collect(),
+            Value::Array(items) => items.iter().enumerate().map(|(n, it)| (n.to_string(), it)).collect(),
+            _ => Vec::new(),
+        };
+        found.push(at.to_owned());
+        for (name, value) in inner {
+            leaves(value, &format!("{at}/{name}"), found);
+        }
+    }
+
+    #[tokio::test]
+    async fn whatever_is_wrong_with_a_kubeconfig_none_of_it_gets_into_words() {
+        let cluster = json!({
+            "server": "https://h:6443", "certificate-authority-data": base64(PEM), "tls-server-name": "n",
+            "proxy-url": "http://u:p@proxy", "insecure-skip-tls-verify": false, "disable-compression": true,
+        });
+        let user = json!({
+            "token": "t", "username": "u", "password": "p",
+            "client-certificate-data": base64(PEM), "client-key-data": base64(KEY),
+            "as": "a", "as-uid": "1", "as-groups": ["g"], "as-user-extra": {"x": ["y"]},
+        });
+        let whole = kubeconfig(&cluster, &user);
+        let options = ClientOptions::default();
+        client(whole.to_string().as_bytes(), &options).unwrap();
+        let pem = |text: String| base64(&text);
+        let wrong = [
+            json!(CANARY),
+            json!(format!("{CANARY}\r\nX-Header: {CANARY}")),
+            json!({CANARY: CANARY}),
+            json!([CANARY, {CANARY: [CANARY]}]),
+            json!(4711),
+            json!(format!("https://{CANARY}:{CANARY}@h:6443")),
+            json!(format!("http://h:{CANARY}")),
+            json!(format!("{CANARY}://h")),
+            pem(CANARY.to_owned()),
+            pem(format!("-----BEGIN {CANARY}")),
+            pem(format!("-----BEGIN {CANARY}-----\n{CANARY}\n-----END {CANARY}-----\n")),
+            pem(format!("-----BEGIN CERTIFICATE-----\n{CANARY}\n")),
+            pem(format!("-----BEGIN CERTIFICATE-----\n{CANARY}\n-----END CERTIFICATE-----\n")),
+            pem(format!("-----BEGIN CERTIFICATE-----\nMAA=\n-----END {CANARY}-----\n")),
+            pem(format!("-----BEGIN PRIVATE KEY-----\n{CANARY}!\n-----END PRIVATE KEY-----\n")),
+            pem(format!("{PEM}-----BEGIN {CANARY}")),
+        ];
+        let mut places = Vec::new();
+        leaves(&whole, "", &mut places);
+        let mut refused = 0;
+        for place in &places {
+            for wrong in &wrong {
+                let mut kubeconfig = whole.clone();
+                *kubeconfig.pointer_mut(place).unwrap() = wrong.clone();
+                match client(kubeconfig.to_string().as_bytes(), &options) {
+                    Err(words) => {
+                        refused += 1;
+                        assert!(!holds_canary(&words), "{place} {wrong}: {words}");
+                    }
+                    Ok((_, address)) => assert!(!holds_canary(&address), "{place} {wrong}: {address}"),
+                }
+            }
+        }
+        assert!(refused > places.len() * 5, "{refused} of {} places", places.len());
+        let text = whole.to_string().replace("\"t\"", &json!(CANARY).to_string());
+        for end in 0..text.len() {
+            let words = client(&text.as_bytes()[..end], &options).err().unwrap();
+            assert!(!holds_canary(&words), "{words}");
+        }
     }
 
     #[test]

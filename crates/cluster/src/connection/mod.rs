@@ -1,11 +1,13 @@
 //! Connections to workload clusters: one for each Cluster that is provisioned and has a kubeconfig Secret.
 //!
 //! Three queues do the work, so that servers which hang hold up only each other: *attempts* try a kubeconfig for the
-//! first time, *retries* try it again later, *probes* ask the connected ones whether they are still there. All run on
-//! the leader alone. A Cluster is woken only when it would have something else to say.
+//! first time, *retries* try it again later, *probes* ask the connected ones whether they are still there. Namespaces take
+//! turns in each, and none gets all workers. All run on the leader alone. A Cluster is woken only when it would have
+//! something else to say.
 
 mod access;
 mod health;
+mod pace;
 mod probe;
 mod retry;
 pub(crate) mod secrets;
@@ -13,7 +15,6 @@ pub(crate) mod secrets;
 use std::{
     collections::HashMap,
     convert::Infallible,
-    error::Error,
     fmt,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
@@ -26,14 +27,15 @@ use capstan_api::names::{label, secret};
 use capstan_runtime::{
     ObjectKey,
     cache::Cache,
-    client::{ClientOptions, connect_workload},
+    client::ClientOptions,
     clock,
-    controller::{Next, Reconciler, with_causes},
+    controller::{Next, Reconciler},
     events::Recorder,
     manager::Manager,
     metrics::Metrics,
     queue::Queue,
     watch::{Change, Listener, WatchHandle, WatchState},
+    writer::{WriteError, Writer},
 };
 use kube::Client;
 use tokio::time::Instant;
@@ -43,9 +45,10 @@ pub use self::health::Health;
 pub(crate) use self::health::{CONDITION, report, stale_after};
 use self::{
     health::FAILURES_TO_DISCONNECT,
+    pace::Pace,
     probe::probe,
     retry::back_off,
-    secrets::{Content, SecretRecord, cluster_of, secret_of},
+    secrets::{Content, Mark, SecretRecord, cluster_of, kubeconfig_in, secret_of},
 };
 use crate::{
     known::KnownCluster,
@@ -54,6 +57,7 @@ use crate::{
 
 /// How many kubeconfigs are made at the same time.
 const KUBECONFIG_WORKERS: usize = 10;
+const FIELD_MANAGER: &str = "capstan-cluster";
 
 /// How workload clusters are connected to.
 #[derive(Clone, Copy, Debug)]
@@ -105,6 +109,8 @@ struct Shared {
     secrets: Cache<SecretRecord>,
     secrets_watch: OnceLock<Arc<WatchHandle>>,
     accessors: Mutex<HashMap<ObjectKey, Accessor>>,
+    pace: Mutex<Pace<ObjectKey>>,
+    writer: Writer,
     attempts: Arc<Queue<ObjectKey>>,
     retries: Arc<Queue<ObjectKey>>,
     probes: Arc<Queue<ObjectKey>>,
@@ -121,13 +127,13 @@ impl fmt::Debug for Shared {
     }
 }
 
-/// A kubeconfig, or why there is none in its Secret.
-type KubeconfigText = Result<Arc<[u8]>, String>;
+/// A kubeconfig by its mark, or why there is none in its Secret.
+type Kubeconfig = Result<Mark, String>;
 
 /// What is known of one workload cluster.
 struct Accessor {
     /// What the last attempt was made with.
-    tried: Option<KubeconfigText>,
+    tried: Option<Kubeconfig>,
     failed_attempts: u32,
     /// When to try again.
     retry_at: Option<Instant>,
@@ -138,7 +144,7 @@ struct Accessor {
 impl Accessor {
     /// After which wait a kubeconfig is to be tried. Each of the two queues leaves to the other what is its own: a
     /// Cluster that changes during its first attempt must not bring about a second one without a wait.
-    fn due(&self, kubeconfig: &KubeconfigText, retries: bool, now: Instant) -> Option<Duration> {
+    fn due(&self, kubeconfig: &Kubeconfig, retries: bool, now: Instant) -> Option<Duration> {
         let is_tried = self.tried.as_ref() == Some(kubeconfig);
         let has_failed = is_tried && self.failed_attempts > 0;
         if (is_tried && self.connected.is_some()) || has_failed != retries {
@@ -169,6 +175,7 @@ pub(crate) fn register(
     readers: &Arc<Queue<ObjectKey>>,
     recorder: Recorder,
 ) -> Connections {
+    let queue = || Arc::new(Queue::fair(options.concurrency, |key: &ObjectKey| &key.namespace));
     let secrets = Cache::<SecretRecord>::default();
     let kubeconfigs = Arc::new(Kubeconfigs::new(Arc::clone(readers)));
     let shared = Arc::new(Shared {
@@ -177,9 +184,11 @@ pub(crate) fn register(
         secrets: secrets.clone(),
         secrets_watch: OnceLock::new(),
         accessors: Mutex::default(),
-        attempts: Arc::default(),
-        retries: Arc::default(),
-        probes: Arc::default(),
+        pace: Mutex::default(),
+        writer: manager.writer(FIELD_MANAGER),
+        attempts: queue(),
+        retries: queue(),
+        probes: queue(),
         readers: Arc::clone(readers),
         kubeconfigs: Arc::clone(&kubeconfigs),
         metrics: manager.metrics(),
@@ -203,7 +212,7 @@ pub(crate) fn register(
         secrets,
         secrets_watch: watch,
         kubeconfigs: Arc::clone(&kubeconfigs),
-        writer: manager.writer("capstan-cluster"),
+        writer: manager.writer(FIELD_MANAGER),
         recorder,
     };
     manager.controller("kubeconfig", &kubeconfigs.queue, Arc::new(keeper), KUBECONFIG_WORKERS);
@@ -246,9 +255,9 @@ impl Shared {
         self.accessors().get(cluster)?.connected.clone()
     }
 
-    fn kubeconfig(&self, cluster: &ObjectKey) -> Option<KubeconfigText> {
+    fn kubeconfig(&self, cluster: &ObjectKey) -> Option<Kubeconfig> {
         match &self.secrets.get(&secret_of(cluster, secret::KUBECONFIG))?.content {
-            Content::Kubeconfig(text) => Some(text.clone()),
+            Content::Kubeconfig(kubeconfig) => Some(kubeconfig.clone()),
             Content::Authority(_) => None,
         }
     }
@@ -313,31 +322,39 @@ impl Shared {
     }
 
     /// The kubeconfig to connect with and the wait before, unless there is nothing to do.
-    fn due(&self, key: &ObjectKey, retries: bool) -> Option<(KubeconfigText, Duration)> {
-        let kubeconfig = self.kubeconfig(key)?;
-        let wait = self.accessors().get(key)?.due(&kubeconfig, retries, Instant::now())?;
-        Some((kubeconfig, wait))
+    fn due(&self, key: &ObjectKey, retries: bool) -> Option<Due> {
+        let (kubeconfig, now) = (self.kubeconfig(key)?, Instant::now());
+        let accessors = self.accessors();
+        let accessor = accessors.get(key)?;
+        let wait = accessor.due(&kubeconfig, retries, now)?;
+        let is_change = accessor.tried.as_ref() != Some(&kubeconfig);
+        drop(accessors);
+        let wait = if is_change { wait.max(self.pace().wait(key, now)) } else { wait };
+        Some(Due { kubeconfig, is_change, wait })
     }
 
-    async fn connect(&self, key: &ObjectKey, kubeconfig: &KubeconfigText) -> Result<Connected, AttemptError> {
+    fn pace(&self) -> MutexGuard<'_, Pace<ObjectKey>> {
+        self.pace.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn connect(
+        &self,
+        key: &ObjectKey,
+        text: Result<Vec<u8>, &String>,
+    ) -> Result<Connected, AttemptError> {
         let name = secret_of(key, secret::KUBECONFIG).name;
-        let text =
-            kubeconfig.as_ref().map_err(|words| AttemptError::lasting(format!("Secret {name}: {words}")))?;
-        let lasting = |words: String| {
-            AttemptError::lasting(format!("Secret {name}: key {} {words}", secret::VALUE_KEY))
-        };
-        let config = access::read(text).map_err(|words| lasting(format!("cannot be used: {words}")))?;
-        let address: Arc<str> = access::address(&config).into();
+        let lasting = |words: String| AttemptError::lasting(format!("Secret {name}: {words}"));
+        let text = text.map_err(|words| lasting(words.clone()))?;
         let options = ClientOptions {
             qps: self.options.client_qps,
             burst: self.options.client_burst,
             ..ClientOptions::default()
         };
-        let client = connect_workload(&config, &options)
-            // The whole error would show the address as it is written, with what may be secret in it.
-            .map_err(|error| {
-                lasting(format!("cannot be used: {}", error.source().map(with_causes).unwrap_or_default()))
-            })?;
+        let unusable = |words| lasting(format!("key {} cannot be used: {words}", secret::VALUE_KEY));
+        let (client, address) = access::client(&text, &options).map_err(unusable)?;
+        // What may be large is not held while the server is waited for.
+        drop(text);
+        let address: Arc<str> = address.into();
         probe(&client, &address, self.options.probe_limit)
             .await
             .map_err(|failure| AttemptError { words: failure.words, lasting: false })?;
@@ -349,7 +366,7 @@ impl Shared {
     fn attempted(
         &self,
         key: &ObjectKey,
-        tried: KubeconfigText,
+        tried: Kubeconfig,
         result: Result<Connected, AttemptError>,
     ) -> Option<Duration> {
         if self.kubeconfig(key).as_ref() != Some(&tried) {
@@ -436,6 +453,25 @@ impl Shared {
     }
 }
 
+/// An attempt that is to be made.
+struct Due {
+    kubeconfig: Kubeconfig,
+    /// Because the kubeconfig is another one than the one that was tried before.
+    is_change: bool,
+    wait: Duration,
+}
+
+/// Reads a Cluster's kubeconfig past all caches. Nothing if it is another one than the watch has shown.
+pub(crate) async fn read_kubeconfig(
+    writer: &Writer,
+    cluster: &ObjectKey,
+    mark: Mark,
+) -> Result<Option<Vec<u8>>, WriteError> {
+    let found = writer.read_secret(&secret_of(cluster, secret::KUBECONFIG)).await?;
+    let text = found.as_ref().and_then(|found| kubeconfig_in(found).ok());
+    Ok(text.filter(|text| Mark::of(text) == mark).map(<[u8]>::to_vec))
+}
+
 /// An attempt failed.
 struct AttemptError {
     words: String,
@@ -457,24 +493,49 @@ struct Connector {
 }
 
 impl Reconciler for Connector {
-    type Error = Infallible;
+    type Error = WriteError;
 
-    async fn reconcile(&self, key: &ObjectKey) -> Result<Next, Infallible> {
-        let Some((kubeconfig, wait)) = self.shared.due(key, self.retries) else {
+    async fn reconcile(&self, key: &ObjectKey) -> Result<Next, WriteError> {
+        let Some(Due { kubeconfig, is_change, wait }) = self.shared.due(key, self.retries) else {
             return Ok(Next::Settled);
         };
         if !wait.is_zero() {
             return Ok(Next::Again(wait));
         }
-        let result = self.shared.connect(key, &kubeconfig).await;
-        Ok(match self.shared.attempted(key, kubeconfig, result) {
+        let text = match &kubeconfig {
+            Err(words) => Err(words),
+            Ok(mark) => match read_kubeconfig(&self.shared.writer, key, *mark).await {
+                Ok(Some(text)) => Ok(text),
+                Ok(None) => return Ok(Next::Settled),
+                Err(error) if error.lasting_refusal().is_some() => {
+                    let failed = AttemptError { words: error.to_string(), lasting: false };
+                    return Ok(self.ended(key, kubeconfig, Err(failed)));
+                }
+                Err(error) => return Err(error),
+            },
+        };
+        if is_change {
+            self.shared.pace().begin(key, Instant::now());
+        }
+        let result = self.shared.connect(key, text).await;
+        Ok(self.ended(key, kubeconfig, result))
+    }
+
+    fn is_noteworthy(&self, error: &WriteError) -> bool {
+        !error.is_ordinary()
+    }
+}
+
+impl Connector {
+    fn ended(&self, key: &ObjectKey, tried: Kubeconfig, result: Result<Connected, AttemptError>) -> Next {
+        match self.shared.attempted(key, tried, result) {
             Some(wait) if self.retries => Next::Again(wait),
             Some(_) => {
                 self.shared.retries.add(key.clone());
                 Next::Settled
             }
             None => Next::Settled,
-        })
+        }
     }
 }
 
@@ -534,7 +595,7 @@ mod tests {
     #[test]
     fn each_queue_tries_what_is_its_own() {
         let now = Instant::now();
-        let text = |text: &str| -> KubeconfigText { Ok(text.as_bytes().into()) };
+        let text = |text: &str| -> Kubeconfig { Ok(Mark::of(text.as_bytes())) };
         let soon = Some(Duration::from_secs(3));
         let at_once = Some(Duration::ZERO);
         for (name, tried, failed_attempts, retry_in, first, again) in [

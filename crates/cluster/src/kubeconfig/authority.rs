@@ -15,7 +15,7 @@ use rustls::{
 };
 use x509_parser::{parse_x509_certificate, x509::SubjectPublicKeyInfo};
 
-use crate::connection::secrets::AuthorityMark;
+use crate::connection::secrets::Mark;
 
 /// Signature schemes for keys of any kind that we can sign with, and rcgen's names for them.
 static SCHEMES: [(SignatureScheme, &rcgen::SignatureAlgorithm); 4] = [
@@ -64,8 +64,8 @@ impl Authority {
     }
 
     /// Identifies it.
-    pub(crate) fn mark(&self) -> AuthorityMark {
-        AuthorityMark::of(&self.certificate)
+    pub(crate) fn mark(&self) -> Mark {
+        Mark::of(&self.certificate)
     }
 
     /// Its certificate, in DER.
@@ -86,7 +86,8 @@ impl Authority {
         not_before: Timestamp,
         not_after: Timestamp,
     ) -> Result<Identity, String> {
-        let failed = |error: rcgen::Error| format!("cannot sign with it: {error}");
+        // The library's words may quote the certificate.
+        let failed = |_: rcgen::Error| "no certificate can be signed with it".to_owned();
         let key = KeyPair::generate().map_err(failed)?;
         let mut params = CertificateParams::default();
         params.distinguished_name = rcgen::DistinguishedName::new();

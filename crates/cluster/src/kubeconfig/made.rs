@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use x509_parser::parse_x509_certificate;
 
 use super::authority::Authority;
-use crate::{connection::secrets::AuthorityMark, snapshot::ClusterRecord};
+use crate::{connection::secrets::Mark, snapshot::ClusterRecord};
 
 /// How long a client certificate is valid.
 const LIFE: SignedDuration = SignedDuration::from_hours(365 * 24);
@@ -121,7 +121,7 @@ pub(crate) fn secret(cluster: &ClusterRecord, text: &str) -> Value {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Made {
     server: String,
-    authority: AuthorityMark,
+    authority: Mark,
     not_before: Timestamp,
     pub(crate) not_after: Timestamp,
 }
@@ -155,7 +155,7 @@ impl Made {
         if !named_as_ours || has_other_credentials || has_other_ways {
             return None;
         }
-        let authority = AuthorityMark::of_pem(&decode(remote.certificate_authority_data.as_deref()?)?)?;
+        let authority = Mark::of_pem(&decode(remote.certificate_authority_data.as_deref()?)?)?;
         let certificate =
             CertificateDer::from_pem_slice(&decode(user.client_certificate_data.as_deref()?)?).ok()?;
         let (_, certificate) = parse_x509_certificate(&certificate).ok()?;
@@ -179,7 +179,7 @@ impl Made {
     }
 
     /// Whether renewal is due.
-    pub(crate) fn renewal(&self, server: &str, authority: Option<AuthorityMark>, now: Timestamp) -> Renewal {
+    pub(crate) fn renewal(&self, server: &str, authority: Option<Mark>, now: Timestamp) -> Renewal {
         if self.server != server {
             return Renewal::Due(Why::Endpoint);
         }

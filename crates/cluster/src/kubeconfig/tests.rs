@@ -7,11 +7,11 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
 use kube::config::Kubeconfig;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
-use serde_json::json;
+use serde_json::{Value, json};
 use x509_parser::parse_x509_certificate;
 
 use super::*;
-use crate::connection::secrets::AuthorityMark;
+use crate::connection::secrets::Mark;
 
 macro_rules! testdata {
     ($name:literal) => {
@@ -126,6 +126,49 @@ fn an_authority_that_cannot_be_used_says_why() {
 }
 
 #[test]
+fn an_authority_is_never_quoted() {
+    // As it is, and as libraries print bytes and base64.
+    let numbers = "canary".bytes().map(|byte| byte.to_string()).collect::<Vec<_>>().join(", ");
+    let quotes = |words: &str| ["canary", numbers.as_str(), "Y2FuYXJ5"].iter().any(|it| words.contains(it));
+    let pem = |label: &str, text: &str| format!("-----BEGIN {label}-----\n{text}\n-----END {label}-----\n");
+    let spoilt = [
+        "canary".to_owned(),
+        "-----BEGIN canary".to_owned(),
+        "-----BEGIN CERTIFICATE-----\ncanary\n".to_owned(),
+        "-----BEGIN RSA PRIVATE KEY-----\ncanary\n".to_owned(),
+        pem("canary", "canary"),
+        pem("CERTIFICATE", "canary!"),
+        pem("CERTIFICATE", "Y2FuYXJ5"),
+        pem("PRIVATE KEY", "canary!"),
+        pem("PRIVATE KEY", "Y2FuYXJ5"),
+        pem("EC PRIVATE KEY", "Y2FuYXJ5"),
+        pem("RSA PRIVATE KEY", "Y2FuYXJ5"),
+        "-----BEGIN CERTIFICATE-----\nMAA=\n-----END canary-----\n".to_owned(),
+    ];
+    for text in &spoilt {
+        for data in [data(text, RSA_KEY), data(RSA, text), data(text, text)] {
+            let words = Authority::read(&data).unwrap_err();
+            assert!(!quotes(&words), "{text}: {words}");
+        }
+    }
+    // A subject that the library can read and cannot write.
+    let key = rcgen::KeyPair::generate().unwrap();
+    let mut ca = rcgen::CertificateParams::default();
+    ca.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let name = rcgen::string::PrintableString::try_from("canary-bird").unwrap();
+    ca.distinguished_name.push(rcgen::DnType::CommonName, rcgen::DnValue::PrintableString(name));
+    let mut der = ca.self_signed(&key).unwrap().der().to_vec();
+    for at in 0..der.len() - 11 {
+        if der[at..].starts_with(b"canary-bird") {
+            der[at + 6] = b'*';
+        }
+    }
+    let Value::String(body) = json!(ByteString(der)) else { panic!("no text") };
+    let words = make(&pem("CERTIFICATE", &body), &key.serialize_pem()).err().unwrap();
+    assert_eq!(words, "no certificate can be signed with it");
+}
+
+#[test]
 fn a_certificate_does_not_outlive_its_authority() {
     let authority = Authority::read(&data(RSA, RSA_KEY)).unwrap();
     let end = authority.not_after();
@@ -137,8 +180,8 @@ fn a_certificate_does_not_outlive_its_authority() {
 fn it_is_made_anew_when_something_is_different_or_half_its_life_is_over() {
     let text = make(RSA, RSA_KEY).unwrap().text;
     let made = Made::recognize("c", text.as_bytes()).expect("ours");
-    let (server, same) = ("https://example.com:6443", AuthorityMark::of_pem(RSA.as_bytes()));
-    let other = AuthorityMark::of_pem(P256.as_bytes());
+    let (server, same) = ("https://example.com:6443", Mark::of_pem(RSA.as_bytes()));
+    let other = Mark::of_pem(P256.as_bytes());
     let half = now() + SignedDuration::from_hours(365 * 12);
     for (name, server, authority, at, expected) in [
         ("fresh", server, same, now(), None),
@@ -238,10 +281,8 @@ fn the_secret_is_as_upstream_writes_it() {
         })
     );
     let record = SecretRecord::new(serde_json::from_value(secret).unwrap()).unwrap();
-    assert!(is_owned(&record, &cluster(json!({}))));
-    let mut successor = cluster(json!({}));
-    successor.metadata.uid = Some("another".into());
-    assert!(!is_owned(&record, &successor));
+    assert!(record.is_owned_by(cluster(json!({})).uid()));
+    assert!(!record.is_owned_by("another"));
 }
 
 #[test]

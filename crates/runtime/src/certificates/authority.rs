@@ -1,6 +1,6 @@
 //! An authority: a certificate and the key that signs others in its name.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use rcgen::{
@@ -27,7 +27,7 @@ const BACKDATE: SignedDuration = SignedDuration::from_hours(1);
 const SENSIBLE_YEARS: std::ops::Range<i16> = 2000..2200;
 
 /// A CA certificate and its key.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Authority {
     /// The certificate in PEM form.
     pub certificate: String,
@@ -39,13 +39,30 @@ pub struct Authority {
     pub not_before: Timestamp,
 }
 
+impl fmt::Debug for Authority {
+    /// Without the key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Authority")
+            .field("certificate", &self.certificate)
+            .field("not_after", &self.not_after)
+            .field("not_before", &self.not_before)
+            .finish_non_exhaustive()
+    }
+}
+
 /// A serving certificate.
-#[derive(Debug)]
 pub(super) struct Leaf {
     pub(super) chain: String,
     pub(super) key: String,
     /// When the next one should be made.
     pub(super) renew_at: Timestamp,
+}
+
+impl fmt::Debug for Leaf {
+    /// Without the key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Leaf").field("renew_at", &self.renew_at).finish_non_exhaustive()
+    }
 }
 
 impl Authority {
@@ -58,10 +75,11 @@ impl Authority {
         Ok(Self { certificate, key: key.serialize_pem(), not_after, not_before })
     }
 
-    /// Reads an authority that [`make`](Self::make) created; the error says why it is unusable.
+    /// Reads an authority that [`make`](Self::make) created; the error says why it is unusable. It ends up in Events, so it
+    /// never quotes the Secret, as the errors of libraries would.
     pub fn read(certificate: &[u8], key: &[u8]) -> Result<Self, String> {
-        let der = CertificateDer::from_pem_slice(certificate)
-            .map_err(|error| format!("there is no certificate in PEM form: {error}"))?;
+        let der =
+            CertificateDer::from_pem_slice(certificate).map_err(|_| "there is no certificate in PEM form")?;
         let (not_before, not_after) =
             validity(&der).ok_or("the certificate does not say how long it is valid")?;
         let is_sensible =
@@ -72,9 +90,11 @@ impl Authority {
         let text =
             |bytes: &[u8]| String::from_utf8(bytes.to_vec()).map_err(|_| "PEM is plain text".to_owned());
         let (certificate, key) = (text(certificate)?, text(key)?);
-        KeyPair::from_pem(&key).map_err(|error| format!("there is no private key in PEM form: {error}"))?;
+        KeyPair::from_pem(&key).map_err(|_| "there is no private key in PEM form that can be used")?;
         let authority = Self { certificate, key, not_after, not_before };
-        authority.prove(&der).map_err(|error| format!("what it signs cannot be trusted: {error}"))?;
+        authority
+            .prove(&der)
+            .map_err(|_| "what it signs cannot be trusted: the key is not that of the certificate, or the certificate is not one of an authority")?;
         Ok(authority)
     }
 
@@ -184,6 +204,45 @@ mod tests {
         ] {
             let error = Authority::read(certificate, key).unwrap_err();
             assert!(error.contains(words), "{error}");
+        }
+    }
+
+    #[test]
+    fn neither_words_nor_debug_tell_what_a_secret_holds() {
+        let one = Authority::make(now()).unwrap();
+        let pem =
+            |label: &str, text: &str| format!("-----BEGIN {label}-----\n{text}\n-----END {label}-----\n");
+        // As it is, and as libraries print bytes and base64.
+        let numbers = "canary".bytes().map(|byte| byte.to_string()).collect::<Vec<_>>().join(", ");
+        let tells =
+            |words: &str| ["canary", numbers.as_str(), "Y2FuYXJ5"].iter().any(|it| words.contains(it));
+        let spoilt = [
+            "canary".to_owned(),
+            "-----BEGIN canary".to_owned(),
+            "-----BEGIN CERTIFICATE-----\ncanary\n".to_owned(),
+            "-----BEGIN PRIVATE KEY-----\ncanary\n".to_owned(),
+            pem("canary", "canary"),
+            pem("CERTIFICATE", "canary"),
+            pem("PRIVATE KEY", "canary!"),
+            pem("PRIVATE KEY", "Y2FuYXJ5"),
+            pem("CERTIFICATE", "Y2FuYXJ5"),
+            "-----BEGIN CERTIFICATE-----\nMAA=\n-----END canary-----\n".to_owned(),
+            "-----BEGIN PRIVATE KEY-----\nMAA=\n-----END canary-----\n".to_owned(),
+        ];
+        for text in &spoilt {
+            for (certificate, key) in [(text, &one.key), (&one.certificate, text), (text, text)] {
+                let words = Authority::read(certificate.as_bytes(), key.as_bytes()).unwrap_err();
+                assert!(!tells(&words), "{text}: {words}");
+                let words =
+                    crate::tls::ServingCertificate::from_pem("f", certificate.as_bytes(), key.as_bytes())
+                        .unwrap_err();
+                assert!(!tells(&crate::controller::with_causes(&words)), "{text}: {words}");
+            }
+        }
+        let leaf = one.issue(&["a.b.svc".to_owned()], now()).unwrap();
+        for (shown, key) in [(format!("{one:?}"), &one.key), (format!("{leaf:?}"), &leaf.key)] {
+            let secret = key.lines().nth(1).unwrap();
+            assert!(!shown.contains(secret) && !shown.contains("PRIVATE"), "{shown}");
         }
     }
 
