@@ -1,5 +1,7 @@
 //! Providers: what they are called and where they come from.
 
+use std::fmt;
+
 use capstan_api::provider::ProviderType;
 
 use crate::remote::shown_address;

@@ -236,7 +236,7 @@ fn addresses_are_urls() {
     }
 }
 
-fn cluster(spec: serde_json::Value) -> ClusterRecord {
+fn cluster(spec: Value) -> ClusterRecord {
     ClusterRecord::new(
         serde_json::from_value(json!({
             "metadata": {"name": "c", "namespace": "n", "uid": "uid-c"}, "spec": spec,
