@@ -10,10 +10,10 @@ use crate::rules::{G17D, R10, R11, R12, R13};
 
 /// Checks the namespaces of components.
 pub(super) fn check(text: &Text<'_>) -> Vec<Judged> {
-    let (shared_ones, namespaces): (Vec<_>, Vec<_>) =
-        text.of_kind("Namespace").into_iter().partition(|it| it.name() == SHARED_NAMESPACE);
     // The namespace of shared objects may be among the components: it is added where it is missing.
-    let mut judged: Vec<_> = [&namespaces, &shared_ones].into_iter().flat_map(|it| seconds(it)).collect();
+    let mut namespaces = text.of_kind("Namespace");
+    namespaces.retain(|it| it.name() != SHARED_NAMESPACE);
+    let mut judged = seconds(&namespaces);
     if namespaces.is_empty() {
         judged.push(broken(
             &R10,

@@ -183,16 +183,6 @@ fn of_namespaces() -> Vec<Twin> {
                 add(it, &labelled("apiVersion: v1\nkind: Namespace", "  name: other\n"));
             },
         ),
-        twin(
-            "G17d",
-            "capi-webhook-system",
-            "Namespace capi-webhook-system is here besides Namespace capi-webhook-system",
-            "one Namespace",
-            |it| {
-                let namespace = labelled("apiVersion: v1\nkind: Namespace", "  name: capi-webhook-system\n");
-                it.file.text = format!("{namespace}---\n{namespace}---\n{}", it.file.text);
-            },
-        ),
         twin("R10", "", "there is no Namespace", "add one", |it| {
             drop_document(it, "kind: Namespace\n");
             add(it, &labelled("apiVersion: v1\nkind: Namespace", "  name: capi-webhook-system\n"));

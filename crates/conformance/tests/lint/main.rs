@@ -68,7 +68,7 @@ fn shared_objects_have_no_findings() {
         )
         .collect();
     given.file.text = moved.join("---\n");
-    let namespace = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: capi-webhook-system\n";
+    let namespace = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: capi-webhook-system\n  labels:\n    cluster.x-k8s.io/provider: infrastructure-foo\n";
     let mut with_namespace = given.clone();
     with_namespace.file.text = format!("{namespace}---\n{}", given.file.text);
     let report = check_components(&[with_namespace]);

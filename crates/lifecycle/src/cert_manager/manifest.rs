@@ -147,7 +147,7 @@ mod tests {
         let mut job = deployment("nginx");
         (job["apiVersion"], job["kind"]) = (json!("batch/v1"), json!("Job"));
         let made = Manifest::new("v1.2.3", vec![job], &overrides).unwrap();
-        assert_eq!(made.images().collect::<Vec<_>>(), ["nginx"]);
+        assert_eq!(made.images().collect::<Vec<_>>(), ["mirror.example.com/cm/nginx"]);
         let error = Manifest::new("v1.2.3", vec![deployment("nginx")], &overrides).unwrap_err().to_string();
         assert!(error.contains("Deployment cm") && error.contains("nginx"), "{error}");
     }

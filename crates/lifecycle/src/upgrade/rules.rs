@@ -273,13 +273,14 @@ mod tests {
         let core = installed(ProviderType::Core, "cluster-api", "v1.0.0");
         let aws = installed(ProviderType::Infrastructure, "aws", "v1.0.0");
         assert_eq!(core_of(&[aws.clone(), core.clone()]).unwrap(), &core);
+        let newer =
+            Installed { namespace: "second".to_owned(), version: "v1.1.0".to_owned(), ..core.clone() };
+        assert_eq!(core_of(&[core.clone(), newer.clone()]).unwrap(), &newer);
+        let other = installed(ProviderType::Core, "other", "v1.0.0");
         for (providers, expected) in [
             (vec![], "no providers are installed"),
             (vec![aws], "but there are none"),
-            (
-                vec![core.clone(), core],
-                "but there are cluster-api-system/cluster-api, cluster-api-system/cluster-api",
-            ),
+            (vec![core, other], "but there are cluster-api-system/cluster-api, other-system/other"),
         ] {
             let message = core_of(&providers).unwrap_err().to_string();
             assert!(message.contains(expected), "{message}");
