@@ -22,6 +22,7 @@ pub struct Terminal {
     child: Child,
     output: mpsc::Receiver<String>,
     screen: avt::Terminal,
+    received: String,
     seen: Vec<Vec<String>>,
 }
 
@@ -36,7 +37,7 @@ impl Terminal {
         let (sender, output) = mpsc::channel();
         thread::spawn(move || forward(File::from(master), &sender));
         let screen = avt::Terminal::new(columns.into(), rows.into()).unwrap();
-        Self { child, output, screen, seen: Vec::new() }
+        Self { child, output, screen, received: String::new(), seen: Vec::new() }
     }
 
     /// The lines that can be seen, but for empty ones at the end.
@@ -52,6 +53,11 @@ impl Terminal {
     /// All that could be seen so far: the lines as they were whenever the cursor went back to the beginning of its line.
     pub fn seen(&self) -> &[Vec<String>] {
         &self.seen
+    }
+
+    /// All that the command has sent so far, with the codes that a terminal acts on.
+    pub fn received(&self) -> &str {
+        &self.received
     }
 
     /// Waits until what can be seen satisfies a condition.
@@ -85,6 +91,7 @@ impl Terminal {
     }
 
     fn show(&mut self, news: &str) {
+        self.received.push_str(news);
         for piece in news.split_inclusive('\r') {
             if let Some(before) = piece.strip_suffix('\r') {
                 self.screen.feed(before);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anstream::ColorChoice;
 use capstan_inspect::{
     clusters::ClusterError,
-    describe::{self, Colours, DescribeOptions, DescribeReading, Node},
+    describe::{self, DescribeOptions, DescribeReading, Node},
     snapshot::Watched,
 };
 use capstan_management::ManagementCluster;
@@ -30,7 +30,7 @@ use crate::{
     error::CommandError,
     management::Management,
     output,
-    printer::{Picture, Printer},
+    printer::{Output, Picture, Printer, Text, harmless_line},
 };
 
 /// Changes come in bunches: one look is enough for all that come within this time.
@@ -49,7 +49,7 @@ pub(crate) async fn run(args: DescribeArgs, printer: Printer) -> Result<(), Comm
         return view.follow(printer).await;
     }
     let tree = view.tree(&view.read().await?);
-    printer.data(&view.text(&tree))
+    printer.print(&view.output(&tree))
 }
 
 /// A flag says more than the terminal, and the environment more than the flag.
@@ -92,13 +92,25 @@ impl<'a> View<'a> {
         describe::build(&reading.snapshot, &self.options)
     }
 
-    /// The printer removes the codes of colours where the output has none.
-    fn text(&self, tree: &Node) -> String {
-        let table = || describe::draw(tree, self.options.style, Timestamp::now(), Colours::Ansi);
+    fn output(&self, tree: &Node) -> Output {
         match self.format {
-            ListFormat::Text => table(),
-            format => output::list(format, &describe::to_value(tree), table),
+            ListFormat::Text => Output::Text(self.text(tree)),
+            format => output::list(format, &describe::to_value(tree), || self.text(tree)),
         }
+    }
+
+    fn text(&self, tree: &Node) -> Text {
+        let mut text = Text::default();
+        for line in describe::draw(tree, self.options.style, Timestamp::now(), harmless_line) {
+            for (paint, piece) in line {
+                text.push(match paint.code() {
+                    Some(code) => Text::with_code(code, &piece),
+                    None => piece.into(),
+                });
+            }
+            text.line("");
+        }
+        text
     }
 
     /// Shows it again whenever it changes.
@@ -113,7 +125,7 @@ impl<'a> View<'a> {
             for trouble in changes.troubles() {
                 screen.warn(&trouble);
             }
-            screen.show(&tree, || self.text(&tree))?;
+            screen.show(&tree, || self.output(&tree))?;
             tokio::select! {
                 () = stop.cancelled() => return Ok(()),
                 () = screen.tick() => continue,
@@ -154,9 +166,11 @@ impl Screen {
         self.printer.is_interactive() && self.format == ListFormat::Text
     }
 
-    fn show(&mut self, tree: &Node, text: impl FnOnce() -> String) -> Result<(), CommandError> {
+    fn show(&mut self, tree: &Node, output: impl FnOnce() -> Output) -> Result<(), CommandError> {
         if self.is_live() {
-            self.picture.draw(text().lines().map(str::to_owned).collect());
+            if let Output::Text(text) = output() {
+                self.picture.draw(&text);
+            }
             return Ok(());
         }
         // Ages change all the time; that alone is no news.
@@ -169,7 +183,8 @@ impl Screen {
             (_, ListFormat::Yaml) => "---\n",
         };
         self.shown = Some(tree.clone());
-        self.printer.data(&format!("{between}{}", text()))
+        self.printer.data(between)?;
+        self.printer.print(&output())
     }
 
     /// Prints a warning below the tree, which is then drawn below that.

@@ -8,7 +8,7 @@ use super::{
     Condition, ConditionStyle, Node, NodeKind, Shown,
     condition::{AVAILABLE, READY},
     paragraph,
-    table::{Colours, Paint, Text, render},
+    table::{Lines, Paint, Text, render},
 };
 
 const BRANCH: &str = "├─";
@@ -24,16 +24,16 @@ const LEGACY_HEADER: [&str; 6] = ["NAME", "READY", "SEVERITY", "REASON", "SINCE"
 /// Where a legacy message is cut.
 const LEGACY_MESSAGE: usize = 100;
 
-/// The tree as a table.
-pub fn draw(root: &Node, style: ConditionStyle, now: Timestamp, colours: Colours) -> String {
+/// The tree as a table. All text of its cells is escaped by the caller's rules before it is measured.
+pub fn draw(root: &Node, style: ConditionStyle, now: Timestamp, escape: fn(&str) -> String) -> Lines {
     let (mut rows, mut legacy_rows) = (Vec::new(), Vec::new());
     walk(root, &[], &mut |node, place| match style {
         ConditionStyle::Current => add_rows(node, place, now, &mut rows),
         ConditionStyle::Legacy => add_legacy_rows(node, place, now, &mut legacy_rows),
     });
     match style {
-        ConditionStyle::Current => render(HEADER, &rows, 2, colours),
-        ConditionStyle::Legacy => render(LEGACY_HEADER, &legacy_rows, 1, colours),
+        ConditionStyle::Current => render(HEADER, &rows, 2, escape),
+        ConditionStyle::Legacy => render(LEGACY_HEADER, &legacy_rows, 1, escape),
     }
 }
 

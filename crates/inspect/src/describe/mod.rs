@@ -1,7 +1,7 @@
 //! A Cluster and all that belongs to it, as a tree.
 //!
 //! One [`WorkloadSnapshot`](crate::snapshot::WorkloadSnapshot) is read with concurrent requests; [`build`] makes a tree of [`Node`]s from it, and [`draw`] makes
-//! text from the tree. Both are pure: the clock is an argument.
+//! a table from the tree. Both are pure: the clock is an argument.
 
 mod condition;
 mod data;
@@ -22,7 +22,7 @@ pub use figures::Figures;
 pub use node::{Node, NodeKind, UnreadNode, UnreadReason};
 pub use read::{DescribeReading, read};
 pub use show::{InvalidShowConditions, ShowConditions, Shown};
-pub use table::Colours;
+pub use table::{Lines, Paint};
 pub use tree::build;
 
 /// What is shown.

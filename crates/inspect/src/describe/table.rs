@@ -1,17 +1,9 @@
-//! Cells in columns, in colours or without.
-
-/// Whether text is coloured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Colours {
-    /// By the escape codes that terminals understand.
-    Ansi,
-    /// Not at all.
-    None,
-}
+//! Cells in columns.
 
 /// How a piece of text looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Paint {
+#[expect(missing_docs, reason = "looks")]
+pub enum Paint {
     Plain,
     Bold,
     Grey,
@@ -24,7 +16,8 @@ pub(super) enum Paint {
 }
 
 impl Paint {
-    fn code(self) -> Option<&'static str> {
+    /// The code that terminals know for it; none for plain text.
+    pub fn code(self) -> Option<&'static str> {
         match self {
             Self::Plain => None,
             Self::Bold => Some("1"),
@@ -73,15 +66,13 @@ impl Text {
         self.0.iter().flat_map(|(_, text)| text.chars()).map(columns).sum()
     }
 
-    fn write(&self, out: &mut String, colours: Colours) {
-        for (paint, text) in &self.0 {
-            match paint.code().filter(|_| colours == Colours::Ansi) {
-                Some(code) => out.extend(["\u{1b}[", code, "m", text, "\u{1b}[0m"]),
-                None => out.push_str(text),
-            }
-        }
+    fn escaped(&self, escape: fn(&str) -> String) -> Self {
+        Self(self.0.iter().map(|(paint, text)| (*paint, escape(text))).collect())
     }
 }
+
+/// A table in lines, each in pieces of different looks.
+pub type Lines = Vec<Vec<(Paint, String)>>;
 
 /// A header and rows of as many cells. Every column is as wide as its widest cell and the padding behind it, which is one
 /// blank behind a header.
@@ -89,24 +80,24 @@ pub(super) fn render<const N: usize>(
     header: [&str; N],
     rows: &[[Text; N]],
     padding: usize,
-    colours: Colours,
-) -> String {
+    escape: fn(&str) -> String,
+) -> Lines {
     let header = header.map(Text::plain);
+    let rows: Vec<[Text; N]> = rows.iter().map(|row| row.each_ref().map(|it| it.escaped(escape))).collect();
     let mut widths = header.each_ref().map(|it| it.width() + 1);
-    for row in rows {
+    for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = (*width).max(cell.width() + padding);
         }
     }
-    let mut out = String::new();
-    for row in [&header].into_iter().chain(rows) {
-        for (width, cell) in widths.iter().zip(row) {
-            cell.write(&mut out, colours);
-            out.extend(std::iter::repeat_n(' ', width.saturating_sub(cell.width())));
-        }
-        out.push('\n');
-    }
-    out
+    let line = |row: &[Text; N]| {
+        let padded = widths.iter().zip(row).flat_map(|(width, cell)| {
+            let blanks = " ".repeat(width.saturating_sub(cell.width()));
+            cell.0.iter().cloned().chain([(Paint::Plain, blanks)])
+        });
+        padded.collect()
+    };
+    [&header].into_iter().chain(&rows).map(line).collect()
 }
 
 /// How many columns of a terminal a character takes: none for what is put upon the one before it, two for the scripts of
@@ -147,10 +138,20 @@ mod tests {
             ],
             [Text::plain("e\u{301}"), Text::plain("x"), Text::plain("last")],
         ];
-        let plain = render(["NAME", "B", "C"], &rows, 2, Colours::None);
-        assert_eq!(plain, "NAME    B     C     \n├─long  日本        \ne\u{301}       x     last  \n");
-        let coloured = render(["NAME", "B", "C"], &rows, 2, Colours::Ansi);
-        let second = coloured.lines().nth(1).unwrap();
-        assert_eq!(second, "\u{1b}[90m├─\u{1b}[0m\u{1b}[1mlong\u{1b}[0m  \u{1b}[31m日本\u{1b}[0m        ");
+        let lines = render(["NAME", "B", "C"], &rows, 2, str::to_owned);
+        let plain: Vec<String> =
+            lines.iter().map(|line| line.iter().map(|(_, text)| text.as_str()).collect()).collect();
+        assert_eq!(plain, ["NAME    B     C     ", "├─long  日本        ", "e\u{301}       x     last  "]);
+        let looks: Vec<_> = lines[1].iter().filter(|it| it.0 != Paint::Plain).collect();
+        let expected = [(Paint::Grey, "├─"), (Paint::Bold, "long"), (Paint::Red, "日本")];
+        assert_eq!(looks, expected.map(|(paint, text)| (paint, text.to_owned())).each_ref());
+    }
+
+    #[test]
+    fn a_column_has_room_for_what_is_escaped() {
+        let rows = [[Text::plain("a\u{7}"), Text::plain("b")]];
+        let lines = render(["A", "B"], &rows, 1, |text| text.replace('\u{7}', "\\u0007"));
+        let widths: Vec<usize> = lines.iter().map(|line| line.iter().map(|it| it.1.len()).sum()).collect();
+        assert_eq!(widths, [10, 10]);
     }
 }

@@ -121,7 +121,7 @@ impl<'a> Inspector<'a> {
         };
         let finding = Finding::new(ExplainProblem::KindNotInstalled, self.target(owner, reference), sentence)
             .since(created(owner))
-            .look(format!("kubectl get crds | grep {group}"))
+            .look(format!("kubectl get crds | grep {}", commands::word(group)))
             .go_on(format!("{} init --{flag} PROVIDER", self.program));
         self.add(finding);
     }
@@ -194,7 +194,7 @@ impl<'a> Inspector<'a> {
         )
         .since(created(owner))
         .look(commands::list(self.snapshot, group, kind, &self.namespace))
-        .go_on(format!("kubectl create -n {} -f {}.yaml", self.namespace, kind.to_lowercase()));
+        .go_on(format!("kubectl create -n {} -f {}.yaml", self.namespace, commands::word(&kind.to_lowercase())));
         self.add(finding);
     }
 
