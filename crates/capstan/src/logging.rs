@@ -117,7 +117,7 @@ mod tests {
     }
 
     fn log() {
-        let span = info_span!("object", name = HOSTILE);
+        let span = info_span!("object", title = HOSTILE);
         let _entered = span.enter();
         let failure = io::Error::other(HOSTILE);
         error!(shown = %HOSTILE, debugged = ?HOSTILE, text = HOSTILE, error = &failure as &dyn std::error::Error, "{HOSTILE}");
@@ -153,7 +153,7 @@ mod tests {
         }
         assert!(text.contains("shown=a\\u001b]52;c;Zm9v\\u0007\\r\\nERROR faked\\u009b2J\\u202e"), "{text}");
         let event: Value = serde_json::from_str(&json).unwrap();
-        for value in [&event["fields"]["shown"], &event["fields"]["message"], &event["span"]["name"]] {
+        for value in [&event["fields"]["shown"], &event["fields"]["message"], &event["span"]["title"]] {
             assert_eq!(value, HOSTILE, "{json}");
         }
     }

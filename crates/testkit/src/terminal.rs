@@ -10,9 +10,13 @@ use std::{
 };
 
 use nix::{
-    pty::{OpenptyResult, Winsize, openpty},
     sys::signal::{Signal, kill},
     unistd::Pid,
+};
+use rustix::{
+    fs::{Mode, OFlags, open},
+    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
+    termios::{Winsize, tcsetwinsize},
 };
 
 use crate::wait::LIMIT;
@@ -30,7 +34,13 @@ impl Terminal {
     /// Starts a command on a terminal of that size.
     pub fn start(mut command: Command, columns: u16, rows: u16) -> Self {
         let size = Winsize { ws_col: columns, ws_row: rows, ws_xpixel: 0, ws_ypixel: 0 };
-        let OpenptyResult { master, slave } = openpty(&size, None).unwrap();
+        // Processes that other tests start at the same time must not hold it open.
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let slave = open(ptsname(&master, Vec::new()).unwrap(), flags, Mode::empty()).unwrap();
+        tcsetwinsize(&slave, size).unwrap();
         let end = || Stdio::from(slave.try_clone().unwrap());
         command.stdin(end()).stdout(end()).stderr(end()).env("TERM", "xterm-256color");
         let child = command.spawn().unwrap();

@@ -21,12 +21,9 @@ use crate::{
 const HOSTILE: &str = "\u{1b}]0;owned\u{7}\u{1b}]52;c;Y3VybA==\u{1b}\\\u{1b}[2J\u{1b}[8m\u{9b}2J\u{9d}0;owned\u{9c}\rfine\u{202e}txt\u{2066}\u{200b}\u{e0041}end";
 /// The same as people see it.
 const SEEN: &str = r"\u001b]0;owned\u0007\u001b]52;c;Y3VybA==\u001b\\u001b[2J\u001b[8m\u009b2J\u009d0;owned\u009c\rfine\u202etxt\u2066\u200b\udb40\udc41end";
-/// Codes of ours, and the line break as a terminal gets it.
-const OURS: [&str; 19] = [
-    "\u{1b}[0m", "\u{1b}[1m", "\u{1b}[2m", "\u{1b}[31m", "\u{1b}[32m", "\u{1b}[33m", "\u{1b}[36m", "\u{1b}[37m",
-    "\u{1b}[37;1m", "\u{1b}[90m", "\u{1b}[?7l", "\u{1b}[?7h", "\r\u{1b}[K", "\u{1b}[4A\u{1b}[J", "\u{1b}[3A\u{1b}[J",
-    "\u{1b}[5A\u{1b}[J", "\u{1b}[6A\u{1b}[J", "\u{1b}[2A\u{1b}[J", "\r\n",
-];
+/// What our own codes are made of: looks, whether lines wrap, the line or the picture anew.
+const OURS: [&str; 14] =
+    ["0m", "1m", "2m", "31m", "32m", "33m", "36m", "37m", "37;1m", "90m", "?7l", "?7h", "K", "J"];
 const KIND: &str = "TerminalCluster";
 /// Nothing is wrapped.
 const COLUMNS: u16 = 600;
@@ -35,10 +32,16 @@ const ROWS: u16 = 80;
 /// Makes sure that a terminal got no codes but ours, and gives what can be seen on it.
 fn judge(terminal: &Terminal, what: &str) -> String {
     let received = terminal.received();
-    let rest = OURS.iter().fold(received.to_owned(), |text, code| text.replace(code, "\n"));
-    let acts = |it: char| {
-        (it.is_control() && it != '\n') || ['\u{202e}', '\u{2066}', '\u{200b}', '\u{e0041}'].contains(&it)
+    let is_ours = |code: &str| {
+        let goes_up = code.split_once('A').is_some_and(|(lines, _)| lines.parse::<u8>().is_ok());
+        goes_up || OURS.iter().any(|ours| code.starts_with(ours))
     };
+    for code in received.split("\u{1b}[").skip(1) {
+        assert!(is_ours(code), "{what}: {code:?} in {received:?}");
+    }
+    // A terminal's driver sends line breaks as CR LF.
+    let rest = received.replace("\u{1b}[", "").replace("\r\n", "").replace("\rK", "");
+    let acts = |it: char| it.is_control() || ['\u{202e}', '\u{2066}', '\u{200b}', '\u{e0041}'].contains(&it);
     assert_eq!(rest.find(acts), None, "{what}: {received:?}");
     terminal.lines().join("\n")
 }
@@ -64,14 +67,17 @@ async fn what_a_cluster_reports_cannot_steer_a_terminal() {
     story.create_generic(KIND, "ic", json!({})).await;
     story.create_cluster("c", KIND, "ic").await;
     let message = format!("{HOSTILE}\nhint: run this");
-    let ready = json!([{
-        "type": "Ready", "status": "False", "reason": HOSTILE, "message": message,
-        "lastTransitionTime": "2026-01-01T00:00:00Z",
-    }]);
-    story.set_generic_status(KIND, "ic", json!({"conditions": ready})).await;
+    // Core would quote the reason of Ready if it were no word.
+    let now = "2026-01-01T00:00:00Z";
+    let reported = json!([
+        {"type": "Ready", "status": "False", "reason": "Hostile", "message": message, "lastTransitionTime": now},
+        {"type": HOSTILE, "status": "False", "reason": HOSTILE, "message": message, "lastTransitionTime": now},
+    ]);
+    story.set_generic_status(KIND, "ic", json!({"conditions": reported})).await;
     wait::until_is(&story.clusters(), "c", "told of it", LIMIT, |cluster| {
         let status = cluster.status.clone().unwrap_or_default();
-        conditions::get(&status.conditions, "InfrastructureReady").is_some_and(|it| it.message.contains("owned"))
+        conditions::get(&status.conditions, "InfrastructureReady")
+            .is_some_and(|it| it.message.contains("owned"))
     })
     .await;
 
@@ -85,10 +91,14 @@ async fn what_a_cluster_reports_cannot_steer_a_terminal() {
         &["explain", "cluster", "c", "-o", "json"],
     ] {
         let shown = watch(capstan(&caller.user, words), &words.join(" "));
-        assert!(shown.contains("\\u001b]52;c;Y3VybA==") || shown.contains("\\e]52;c;Y3VybA=="), "{words:?}: {shown}");
+        assert!(
+            shown.contains("\\u001b]52;c;Y3VybA==") || shown.contains("\\e]52;c;Y3VybA=="),
+            "{words:?}: {shown}"
+        );
         assert!(!shown.lines().any(|line| line.starts_with("hint:")), "{words:?}: {shown}");
     }
-    let mut terminal = Terminal::start(capstan(&caller.user, &["describe", "cluster", "c", "--watch"]), COLUMNS, ROWS);
+    let mut terminal =
+        Terminal::start(capstan(&caller.user, &["describe", "cluster", "c", "--watch"]), COLUMNS, ROWS);
     terminal.until("the condition", |lines| lines.iter().any(|line| line.contains("Y3VybA==")));
     terminal.interrupt();
     terminal.ended();
@@ -110,7 +120,9 @@ fn files_arguments_and_releases_cannot_steer_a_terminal() {
     let file = format!("{HOSTILE}.yaml").replace('/', "");
     user.write(&file, &format!("a: \"${{B\n{HOSTILE}\n"));
     user.write("metadata.yaml", "");
-    let components = format!("{COMPONENTS}---\nkind: {}\n", json!(HOSTILE));
+    // Control characters have to be escaped in YAML.
+    let kind: String = HOSTILE.chars().map(|it| format!("\\U{:08x}", u32::from(it))).collect();
+    let components = format!("{COMPONENTS}---\nkind: \"{kind}\"\n");
     user.release("infrastructure-acme", VERSION, &[("infrastructure-components.yaml", &components)]);
     let missing = format!("--from={HOSTILE}");
     for (words, expected) in [
@@ -119,7 +131,7 @@ fn files_arguments_and_releases_cannot_steer_a_terminal() {
         (&["lint", "components", &file], ""),
         (&["conformance", "static", "--components", &file], ""),
         (&["convert", &file], "cannot convert"),
-        (&["generate", "provider", "--infrastructure", "acme"], "cannot use"),
+        (&["generate", "provider", "--infrastructure", "acme"], "kind:"),
         (&["generate", "provider", "--infrastructure", &format!("acme:{HOSTILE}")], "error:"),
         (&["generate", "cluster", HOSTILE, "--infrastructure", "acme"], "error:"),
         (&["config", "repositories", HOSTILE], "unexpected argument"),
@@ -140,18 +152,29 @@ fn files_arguments_and_releases_cannot_steer_a_terminal() {
 #[test]
 fn plugins_cannot_steer_a_terminal() {
     let user = User::new();
-    let broken = user.write(&format!("{HOSTILE}/capstan-broken").replace('/', "-").replace("-capstan", "/capstan"), "#!/nonexistent\n");
+    let broken = user.write(
+        &format!("{HOSTILE}/capstan-broken").replace('/', "-").replace("-capstan", "/capstan"),
+        "#!/nonexistent\n",
+    );
     fs::set_permissions(&broken, fs::Permissions::from_mode(0o755)).unwrap();
     let user = user.with("PATH", broken.parent().unwrap());
     let shown = watch(capstan(&user, &["broken"]), "a plugin");
-    assert!(shown.contains(&format!("cannot run plugin {}/{SEEN}/capstan-broken", user.home.display())), "{shown}");
+    assert!(
+        shown.contains(&format!("cannot run plugin {}/{SEEN}/capstan-broken", user.home.display())),
+        "{shown}"
+    );
 }
 
 #[test]
 fn manifests_are_piped_byte_by_byte_and_shown_without_danger() {
     let user = User::new();
     // All that YAML takes as it is between quotes.
-    user.write("in.yaml", "a: \"\u{202e}x\u{200b}\"\nb: \"\\e]0;t\\a\"\n");
+    user.write(
+        "in.yaml",
+        &format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: x}}\ndata: {{a: \"\u{202e}x\u{200b}\"}}\n"
+        ),
+    );
     let words = ["generate", "yaml", "--from", "in.yaml"];
     let piped = user.run(&words).only_data();
     assert!(piped.contains("\u{202e}x\u{200b}"), "{piped:?}");

@@ -194,7 +194,11 @@ impl<'a> Inspector<'a> {
         )
         .since(created(owner))
         .look(commands::list(self.snapshot, group, kind, &self.namespace))
-        .go_on(format!("kubectl create -n {} -f {}.yaml", self.namespace, commands::word(&kind.to_lowercase())));
+        .go_on(format!(
+            "kubectl create -n {} -f {}.yaml",
+            self.namespace,
+            commands::word(&kind.to_lowercase())
+        ));
         self.add(finding);
     }
 
