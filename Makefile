@@ -96,9 +96,20 @@ fmt: ## Format the code
 	@$(CARGO) fmt --all
 
 .PHONY: lint
-lint: ## Check formatting, lints, and (where cargo-deny is installed) dependencies
+lint: deny ## Check formatting, lints and dependencies
 	$(call say,Formatting and lints)
 	@$(CARGO) fmt --all --check
 	@$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	@if command -v cargo-deny >/dev/null; then $(CARGO) deny --locked check bans licenses sources; \
-	  else echo "cargo-deny is not installed: dependencies are not checked"; fi
+
+# Advisories come from a database on the network, which not every machine may reach.
+.PHONY: deny
+deny: ## Check licences, sources and bans of all dependencies, and advisories where their database can be fetched
+	$(call say,Dependencies)
+	@if ! command -v cargo-deny >/dev/null; then \
+	  echo "not checked: bans, licences, sources and advisories of dependencies (cargo install cargo-deny --locked)"; \
+	else \
+	  $(CARGO) deny --locked check bans licenses sources || exit 1; \
+	  if timeout 60 $(CARGO) deny --locked fetch db >/dev/null 2>&1; then \
+	    $(CARGO) deny --locked check --disable-fetch advisories; \
+	  else echo "not checked: advisories of dependencies (their database cannot be fetched)"; fi; \
+	fi

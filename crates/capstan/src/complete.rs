@@ -13,7 +13,7 @@ use crate::{
     cli::{Globals, generate::KubeconfigArgs},
     goals::ProviderArgument,
     management::Management,
-    printer::Printer,
+    printer::{Printer, harmless_line},
     session::Session,
 };
 
@@ -119,7 +119,9 @@ fn wait(work: impl Future<Output = Option<Vec<String>>>) -> Option<Vec<String>> 
 }
 
 fn candidates(found: Option<Vec<String>>, typed: &str) -> Vec<CompletionCandidate> {
-    let fitting = found.unwrap_or_default().into_iter().filter(|it| it.starts_with(typed));
+    // What would have to be escaped is no name that anybody can type.
+    let fits = |it: &String| it.starts_with(typed) && harmless_line(it) == *it;
+    let fitting = found.unwrap_or_default().into_iter().filter(fits);
     fitting.map(CompletionCandidate::new).collect()
 }
 
@@ -143,7 +145,7 @@ mod tests {
 
     #[test]
     fn only_what_fits_is_offered() {
-        let found = Some(vec!["aws".to_owned(), "azure".to_owned(), "gcp".to_owned()]);
+        let found = Some(["aws", "azure", "gcp", "a\u{1b}[2J", "a\u{200b}ws"].map(str::to_owned).to_vec());
         let texts: Vec<_> =
             candidates(found, "a").iter().map(|it| it.get_value().to_string_lossy().into_owned()).collect();
         assert_eq!(texts, ["aws", "azure"]);

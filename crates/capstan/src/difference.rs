@@ -1,20 +1,15 @@
 //! What a command would do, printed before it is done.
 
-use std::fmt::Write;
-
-use anstyle::{AnsiColor, Style};
 use capstan_lifecycle::diff::{Action, CrdChange, Line, LostChange, Preview, ProviderPreview, Sign, Summary};
 use capstan_management::ObjectRef;
-use capstan_manifest::yaml;
 use serde_json::{Value, json};
 
-use crate::{cli::generate::ListFormat, error::CommandError, printer::Printer};
-
-const BOLD: Style = Style::new().bold();
-const DIM: Style = Style::new().dimmed();
-const GREEN: Style = AnsiColor::Green.on_default();
-const RED: Style = AnsiColor::Red.on_default();
-const YELLOW: Style = AnsiColor::Yellow.on_default();
+use crate::{
+    cli::generate::ListFormat,
+    error::CommandError,
+    output,
+    printer::{Printer, Text, bold, dim, green, red, yellow},
+};
 
 /// Prints what would be done: a summary, and the objects' differences where they are asked for.
 pub(crate) fn print(
@@ -23,12 +18,8 @@ pub(crate) fn print(
     format: ListFormat,
     printer: Printer,
 ) -> Result<(), CommandError> {
-    let text = match format {
-        ListFormat::Text => text(preview, with_differences),
-        ListFormat::Json => format!("{:#}\n", value(preview, with_differences)),
-        ListFormat::Yaml => yaml::to_string(&value(preview, with_differences)),
-    };
-    printer.data(&text)
+    let value = value(preview, with_differences);
+    printer.print(&output::list(format, &value, || text(preview, with_differences)))
 }
 
 /// What the server would not accept, as one error; nothing if it accepts everything.
@@ -52,18 +43,18 @@ fn value(preview: &Preview, with_differences: bool) -> Value {
     value
 }
 
-fn text(preview: &Preview, with_differences: bool) -> String {
-    let mut out = Text::default();
+fn text(preview: &Preview, with_differences: bool) -> Text {
+    let mut out = Page::default();
     for provider in &preview.providers {
-        out.line(0, &format!("{BOLD}{}{BOLD:#}: {}", provider.provider, counts(provider)));
+        out.line(0, bold(&provider.provider).and(": ").and(counts(provider)));
         out.summary(&provider.summary);
         if with_differences {
             out.differences(provider);
         }
     }
     if !preview.refusals.is_empty() {
-        out.line(0, &format!("{RED}would not be accepted{RED:#}"));
-        preview.refusals.iter().for_each(|it| out.line(1, &it.to_string()));
+        out.line(0, red("would not be accepted"));
+        preview.refusals.iter().for_each(|it| out.line(1, it.to_string()));
     }
     if !preview.notes.is_empty() {
         out.line(0, "notes");
@@ -87,24 +78,23 @@ fn counts(provider: &ProviderPreview) -> String {
 }
 
 #[derive(Default)]
-struct Text(String);
+struct Page(Text);
 
-impl Text {
-    fn line(&mut self, depth: usize, text: &str) {
-        // Writing to a text cannot fail.
-        let _ = writeln!(self.0, "{:1$}{text}", "", depth * 2);
+impl Page {
+    fn line(&mut self, depth: usize, text: impl Into<Text>) {
+        self.0.line(Text::from("  ".repeat(depth)).and(text));
     }
 
     fn added(&mut self, depth: usize, text: &str) {
-        self.line(depth, &format!("{GREEN}+ {text}{GREEN:#}"));
+        self.line(depth, green(&format!("+ {text}")));
     }
 
     fn removed(&mut self, depth: usize, text: &str) {
-        self.line(depth, &format!("{RED}- {text}{RED:#}"));
+        self.line(depth, red(&format!("- {text}")));
     }
 
     /// A title, unless there is nothing below it.
-    fn title(&mut self, title: &str, is_empty: bool) {
+    fn title(&mut self, title: impl Into<Text>, is_empty: bool) {
         if !is_empty {
             self.line(1, title);
         }
@@ -115,7 +105,7 @@ impl Text {
         summary.crds.iter().for_each(|it| self.crd(it));
         self.title("permissions", summary.roles.is_empty());
         for change in &summary.roles {
-            self.line(2, &change.role.to_string());
+            self.line(2, change.role.to_string());
             change.gained.iter().for_each(|it| self.added(3, it));
             change.lost.iter().for_each(|it| self.removed(3, it));
         }
@@ -126,7 +116,7 @@ impl Text {
         for change in &summary.images {
             let place = container(&change.workload, &change.container);
             match (&change.from, &change.to) {
-                (Some(from), Some(to)) => self.line(2, &format!("{place}: {from} -> {to}")),
+                (Some(from), Some(to)) => self.line(2, format!("{place}: {from} -> {to}")),
                 (None, Some(to)) => self.added(2, &format!("{place}: {to}")),
                 (Some(from), None) => self.removed(2, &format!("{place}: {from}")),
                 (None, None) => {}
@@ -134,12 +124,11 @@ impl Text {
         }
         self.title("arguments", summary.arguments.is_empty());
         for change in &summary.arguments {
-            self.line(2, &container(&change.workload, &change.container));
+            self.line(2, container(&change.workload, &change.container));
             change.added.iter().for_each(|it| self.added(3, it));
             change.removed.iter().for_each(|it| self.removed(3, it));
         }
-        let title = format!("{YELLOW}changed by hand, would be lost{YELLOW:#}");
-        self.title(&title, summary.lost.is_empty());
+        self.title(yellow("changed by hand, would be lost"), summary.lost.is_empty());
         summary.lost.iter().for_each(|it| self.lost(it));
     }
 
@@ -160,7 +149,8 @@ impl Text {
     fn lost(&mut self, change: &LostChange) {
         let LostChange { object, field, manager, from, to } = change;
         let to = to.as_ref().map_or_else(|| "nothing".to_owned(), ToString::to_string);
-        self.line(2, &format!("{object} {field}: {from} -> {to} {DIM}(by {manager}){DIM:#}"));
+        let change = Text::from(format!("{object} {field}: {from} -> {to} "));
+        self.line(2, change.and(dim(&format!("(by {manager})"))));
     }
 
     fn differences(&mut self, provider: &ProviderPreview) {
@@ -170,8 +160,8 @@ impl Text {
                 Action::Deleted => "delete",
                 Action::Changed | Action::Unchanged => "change",
             };
-            self.line(0, &format!("{BOLD}{word} {}{BOLD:#}", preview.object));
-            preview.difference.iter().for_each(|it| self.line(0, &coloured(it)));
+            self.line(0, bold(&format!("{word} {}", preview.object)));
+            preview.difference.iter().for_each(|it| self.line(0, coloured(it)));
         }
     }
 }
@@ -180,14 +170,14 @@ fn container(workload: &ObjectRef, container: &str) -> String {
     format!("{workload} {container}")
 }
 
-fn coloured(line: &Line) -> String {
-    let style = match line.sign {
-        Sign::Added => GREEN,
-        Sign::Removed => RED,
-        Sign::Gap => DIM,
-        Sign::Kept => return line.to_string(),
-    };
-    format!("{style}{line}{style:#}")
+fn coloured(line: &Line) -> Text {
+    let text = line.to_string();
+    match line.sign {
+        Sign::Added => green(&text),
+        Sign::Removed => red(&text),
+        Sign::Gap => dim(&text),
+        Sign::Kept => text.into(),
+    }
 }
 
 #[cfg(test)]
@@ -304,12 +294,12 @@ notes
 
     #[test]
     fn people_read_a_summary_and_the_differences_on_demand() {
-        let plain =
-            |with_differences| anstream::adapter::strip_str(&text(&sample(), with_differences)).to_string();
+        let plain = |with_differences| text(&sample(), with_differences).plain();
         assert_eq!(plain(false), format!("{SUMMARY}{NOTES}"));
         assert_eq!(plain(true), format!("{SUMMARY}{DIFFERENCE}{NOTES}"));
-        assert!(text(&sample(), true).contains("\u{1b}[31m-  replicas: 3\u{1b}[0m\n"), "removed is red");
-        assert!(text(&sample(), true).contains("\u{1b}[32m+  x: y\u{1b}[0m\n"), "added is green");
+        let line = |sign, text: &str| Line { sign, text: text.to_owned() };
+        assert_eq!(coloured(&line(Sign::Removed, "x")), red("-x"));
+        assert_eq!(coloured(&line(Sign::Added, "x")), green("+x"));
     }
 
     #[test]
@@ -328,6 +318,6 @@ notes
             .push(capstan_management::dry_run::Refusal { object: object("Service", "s"), reason });
         let error = refused(&preview).unwrap();
         assert_eq!(error.causes, ["Service acme-system/s: spec.x: Required value"]);
-        assert!(text(&preview, false).contains("Service acme-system/s: spec.x: Required value"));
+        assert!(text(&preview, false).plain().contains("Service acme-system/s: spec.x: Required value"));
     }
 }

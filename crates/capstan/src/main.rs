@@ -79,10 +79,9 @@ fn main() -> ExitCode {
 /// as clusterctl does.
 fn answer(error: &clap::Error, printer: Printer) -> ExitCode {
     let is_help = !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
-    let is_told = if is_help {
-        printer.data(&error.render().ansi().to_string()).is_ok()
-    } else {
-        error.print().is_ok()
-    };
-    if is_help && is_told { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if is_help && printer.help(error).is_ok() {
+        return ExitCode::SUCCESS;
+    }
+    printer.misuse(error);
+    ExitCode::FAILURE
 }

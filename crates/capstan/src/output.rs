@@ -9,18 +9,24 @@ use std::{
 use capstan_manifest::yaml;
 use serde_json::Value;
 
-use crate::{cli::generate::ListFormat, error::CommandError, printer::Printer};
+use crate::{
+    cli::generate::ListFormat,
+    error::CommandError,
+    printer::{Output, Printer, Text, harmless_line},
+};
 
 /// Writes to a file, or to standard output if there is none or it is called `-`.
 ///
 /// A file is written whole or not at all. A new one is for its owner alone, since manifests may hold credentials; one
 /// that exists keeps its mode.
-pub(crate) fn write(text: &str, file: Option<&str>, printer: Printer) -> Result<(), CommandError> {
-    match named(file) {
-        None => printer.data(text),
-        Some(file) => write_whole(Path::new(file), text.as_bytes())
-            .map_err(|error| CommandError::new(format!("cannot write {file}"), error)),
-    }
+pub(crate) fn write(output: &Output, file: Option<&str>, printer: Printer) -> Result<(), CommandError> {
+    let Some(file) = named(file) else { return printer.print(output) };
+    let text = match output {
+        Output::Text(text) => &text.plain(),
+        Output::Data(data) => data,
+    };
+    write_whole(Path::new(file), text.as_bytes())
+        .map_err(|error| CommandError::new(format!("cannot write {file}"), error))
 }
 
 /// Objects as one stream of YAML, written the same way. What goes to standard output is never in memory as a whole: a
@@ -31,10 +37,10 @@ pub(crate) fn write_manifests(
     printer: Printer,
 ) -> Result<(), CommandError> {
     if objects.is_empty() {
-        return write("\n", file, printer);
+        return write(&Output::Data("\n".to_owned()), file, printer);
     }
     if named(file).is_some() {
-        return write(&yaml::to_multi_document(objects), file, printer);
+        return write(&Output::Data(yaml::to_multi_document(objects)), file, printer);
     }
     for (index, object) in objects.iter().enumerate() {
         if index > 0 {
@@ -102,39 +108,43 @@ impl Drop for Beside {
 }
 
 /// A list for people or for programs.
-pub(crate) fn list(format: ListFormat, value: &Value, text: impl FnOnce() -> String) -> String {
+pub(crate) fn list(format: ListFormat, value: &Value, text: impl FnOnce() -> Text) -> Output {
     match format {
-        ListFormat::Text => text(),
-        ListFormat::Yaml => yaml::to_string(value),
-        ListFormat::Json => format!("{value:#}\n"),
+        ListFormat::Text => Output::Text(text()),
+        ListFormat::Yaml => Output::Data(yaml::to_string(value)),
+        ListFormat::Json => Output::Data(format!("{value:#}\n")),
     }
 }
 
 /// Items below a title.
-pub(crate) fn bullets(items: &[impl AsRef<str>]) -> String {
-    items.iter().fold(String::new(), |text, item| text + "  - " + item.as_ref() + "\n")
+pub(crate) fn bullets(items: &[impl AsRef<str>]) -> Text {
+    items.iter().fold(Text::default(), |text, item| text.and("  - ").and(item.as_ref()).ended())
 }
 
 /// Rows in columns: each column as wide as its widest cell and some padding, but for the last.
-pub(crate) fn columns(rows: &[Vec<String>], least: usize, padding: usize) -> String {
+pub(crate) fn columns(rows: &[Vec<String>], least: usize, padding: usize) -> Text {
+    let harmless_row = |row: &Vec<String>| row.iter().map(|cell| harmless_line(cell)).collect();
+    let rows: Vec<Vec<String>> = rows.iter().map(harmless_row).collect();
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
         cells.map(|cell| cell.chars().count() + padding).max().unwrap_or(0).max(least)
     };
     let widths: Vec<usize> = (0..count.saturating_sub(1)).map(width).collect();
-    let mut out = String::new();
+    let mut out = Text::default();
     for row in rows {
+        let mut line = Text::default();
         for (index, cell) in row.iter().enumerate() {
             match widths.get(index).filter(|_| index + 1 < row.len()) {
                 Some(width) => {
                     let missing = width.saturating_sub(cell.chars().count());
-                    out.extend([cell, " ".repeat(missing).as_str()]);
+                    line.push(cell);
+                    line.push(" ".repeat(missing));
                 }
-                None => out.push_str(cell),
+                None => line.push(cell),
             }
         }
-        out.push('\n');
+        out.line(line);
     }
     out
 }
@@ -147,8 +157,11 @@ mod tests {
     fn columns_are_as_wide_as_their_widest_cell() {
         let rows =
             [["NAME", "TYPE", "URL"], ["a-long-name", "é", "u"]].map(|row| row.map(str::to_owned).to_vec());
-        assert_eq!(columns(&rows, 10, 3), "NAME          TYPE      URL\na-long-name   é         u\n");
-        assert_eq!(columns(&[], 10, 3), "");
+        let text = |rows: &[Vec<String>]| columns(rows, 10, 3).plain();
+        assert_eq!(text(&rows), "NAME          TYPE      URL\na-long-name   é         u\n");
+        assert_eq!(text(&[]), "");
+        let hostile = ["a\u{1b}[2J\n", "t", "u"].map(str::to_owned).to_vec();
+        assert_eq!(text(&[hostile]), "a\\u001b[2J\\n   t         u\n");
     }
 
     #[test]
@@ -157,7 +170,7 @@ mod tests {
         fs::create_dir_all(&folder).unwrap();
         let file = folder.join("out.yaml");
         for (text, mode) in [("new", 0o600), (" after", 0o640)] {
-            write(text, file.to_str(), Printer::new()).unwrap();
+            write(&Output::Data(text.to_owned()), file.to_str(), Printer::new()).unwrap();
             assert_eq!(fs::read_to_string(&file).unwrap(), text);
             #[cfg(unix)]
             {
@@ -167,7 +180,7 @@ mod tests {
             }
         }
         let nowhere = folder.join("missing").join("out.yaml");
-        let error = write("text", nowhere.to_str(), Printer::new()).unwrap_err();
+        let error = write(&Output::Data("text".to_owned()), nowhere.to_str(), Printer::new()).unwrap_err();
         assert!(error.message.contains("missing/out.yaml"), "{}", error.message);
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "nothing is left beside it");
         fs::remove_dir_all(&folder).unwrap();

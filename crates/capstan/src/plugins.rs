@@ -28,7 +28,7 @@ pub(crate) fn become_plugin() -> Result<(), CommandError> {
     if first.starts_with('-') || RESERVED.contains(&first) || is_command(first) {
         return Ok(());
     }
-    let folders: Vec<PathBuf> = env::var_os("PATH").iter().flat_map(env::split_paths).collect();
+    let folders = folders(env::var_os("PATH").as_deref());
     match find(&words, &prefixes(), |name| on_path(&folders, name)) {
         None => Ok(()),
         Some(plugin) => {
@@ -58,6 +58,12 @@ fn find(words: &[OsString], prefixes: &[&str], look: impl Fn(&str) -> Option<Pat
         let path = prefixes.iter().find_map(|prefix| look(&format!("{prefix}-{name}")))?;
         Some(Plugin { path, arguments: words[count..].to_vec() })
     })
+}
+
+/// The folders of a PATH that can have plugins. What a relative one means, as an empty one does, depends on where the
+/// user happens to be: whoever can write there could take a mistyped command over.
+fn folders(path: Option<&OsStr>) -> Vec<PathBuf> {
+    path.into_iter().flat_map(env::split_paths).filter(|it| it.is_absolute()).collect()
 }
 
 fn on_path(folders: &[PathBuf], name: &str) -> Option<PathBuf> {
@@ -132,6 +138,20 @@ mod tests {
         {
             assert_eq!(find(&words, &prefixes, look).unwrap().path, Path::new(expected));
         }
+    }
+
+    #[test]
+    fn relative_folders_have_no_plugins() {
+        for (path, expected) in [
+            ("", &[][..]),
+            (".", &[]),
+            (":/usr/bin:", &["/usr/bin"]),
+            ("bin:./bin:../bin:/opt/bin::/bin", &["/opt/bin", "/bin"]),
+        ] {
+            let expected: Vec<PathBuf> = expected.iter().map(PathBuf::from).collect();
+            assert_eq!(folders(Some(OsStr::new(path))), expected, "{path}");
+        }
+        assert!(folders(None).is_empty());
     }
 
     #[test]

@@ -177,6 +177,11 @@ impl ControlPlane {
         self.state.path()
     }
 
+    /// Where logs are: a directory of the control plane's user only, which has room for those of others.
+    pub fn logs(&self) -> &Path {
+        &self.logs
+    }
+
     /// A client of the API server that acts as the administrator.
     pub fn client(&self) -> &Client {
         &self.client

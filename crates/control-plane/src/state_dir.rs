@@ -1,8 +1,8 @@
 //! The directory a control plane lives in: made, locked, and removed when it is a temporary one.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -81,10 +81,11 @@ impl StateDir {
         self.in_use.try_clone().doing("share the lock of", &self.path)
     }
 
-    /// Makes a directory in this one, for this user only.
+    /// Makes a directory in this one, for this user only. One that is there becomes so.
     pub(crate) fn directory(&self, name: &str) -> Result<PathBuf, Error> {
         let path = self.path.join(name);
         DirBuilder::new().recursive(true).mode(0o700).create(&path).doing("make the directory", &path)?;
+        fs::set_permissions(&path, Permissions::from_mode(0o700)).doing("protect the directory", &path)?;
         Ok(path)
     }
 
@@ -149,8 +150,6 @@ pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
-
     use super::*;
     use crate::scratch::Scratch;
 
@@ -189,6 +188,18 @@ mod tests {
         fresh.remove().unwrap();
         assert!(!fresh.path().exists());
         fresh.remove().unwrap();
+    }
+
+    #[test]
+    fn directories_within_are_private_also_where_they_were_not() {
+        let scratch = Scratch::new();
+        let state = StateDir::temporary(scratch.path()).unwrap();
+        let logs = state.directory("logs").unwrap();
+        let mode = || fs::metadata(&logs).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(), 0o700);
+        fs::set_permissions(&logs, Permissions::from_mode(0o755)).unwrap();
+        state.directory("logs").unwrap();
+        assert_eq!(mode(), 0o700);
     }
 
     #[test]

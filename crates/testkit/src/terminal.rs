@@ -10,9 +10,13 @@ use std::{
 };
 
 use nix::{
-    pty::{OpenptyResult, Winsize, openpty},
     sys::signal::{Signal, kill},
     unistd::Pid,
+};
+use rustix::{
+    fs::{Mode, OFlags, open},
+    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
+    termios::{Winsize, tcsetwinsize},
 };
 
 use crate::wait::LIMIT;
@@ -22,6 +26,7 @@ pub struct Terminal {
     child: Child,
     output: mpsc::Receiver<String>,
     screen: avt::Terminal,
+    received: String,
     seen: Vec<Vec<String>>,
 }
 
@@ -29,14 +34,20 @@ impl Terminal {
     /// Starts a command on a terminal of that size.
     pub fn start(mut command: Command, columns: u16, rows: u16) -> Self {
         let size = Winsize { ws_col: columns, ws_row: rows, ws_xpixel: 0, ws_ypixel: 0 };
-        let OpenptyResult { master, slave } = openpty(&size, None).unwrap();
+        // Processes that other tests start at the same time must not hold it open.
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let slave = open(ptsname(&master, Vec::new()).unwrap(), flags, Mode::empty()).unwrap();
+        tcsetwinsize(&slave, size).unwrap();
         let end = || Stdio::from(slave.try_clone().unwrap());
         command.stdin(end()).stdout(end()).stderr(end()).env("TERM", "xterm-256color");
         let child = command.spawn().unwrap();
         let (sender, output) = mpsc::channel();
         thread::spawn(move || forward(File::from(master), &sender));
         let screen = avt::Terminal::new(columns.into(), rows.into()).unwrap();
-        Self { child, output, screen, seen: Vec::new() }
+        Self { child, output, screen, received: String::new(), seen: Vec::new() }
     }
 
     /// The lines that can be seen, but for empty ones at the end.
@@ -52,6 +63,11 @@ impl Terminal {
     /// All that could be seen so far: the lines as they were whenever the cursor went back to the beginning of its line.
     pub fn seen(&self) -> &[Vec<String>] {
         &self.seen
+    }
+
+    /// All that the command has sent so far, with the codes that a terminal acts on.
+    pub fn received(&self) -> &str {
+        &self.received
     }
 
     /// Waits until what can be seen satisfies a condition.
@@ -85,6 +101,7 @@ impl Terminal {
     }
 
     fn show(&mut self, news: &str) {
+        self.received.push_str(news);
         for piece in news.split_inclusive('\r') {
             if let Some(before) = piece.strip_suffix('\r') {
                 self.screen.feed(before);

@@ -180,7 +180,7 @@ pub(crate) struct QuickstartArgs {
     #[arg(long)]
     pub(crate) exit_when_ready: bool,
 
-    /// Verbosity of the controllers' log, which goes to controllers.log in the state folder
+    /// Verbosity of the controllers' log, which goes to logs/controllers.log in the state folder
     #[arg(short = 'v', long = "v", value_name = "LEVEL", default_value_t = 2)]
     pub(crate) verbosity: u8,
 }

@@ -11,7 +11,7 @@ use crate::{
     },
     error::CommandError,
     output,
-    printer::Printer,
+    printer::{Printer, Text},
     session::Session,
 };
 
@@ -30,7 +30,7 @@ async fn repositories(
 ) -> Result<(), CommandError> {
     let providers = Session::open(globals, printer).await?.config.providers()?;
     let value = Value::Array(providers.iter().map(entry).collect());
-    printer.data(&output::list(args.output, &value, || table(&providers)))
+    printer.print(&output::list(args.output, &value, || table(&providers)))
 }
 
 /// The folder of a URL, with the slash at its end, and the file.
@@ -44,7 +44,7 @@ fn entry(provider: &Provider) -> Value {
     json!({"Name": provider.name, "ProviderType": provider.kind.as_str(), "URL": folder, "File": file})
 }
 
-fn table(providers: &[Provider]) -> String {
+fn table(providers: &[Provider]) -> Text {
     let mut rows = vec![["NAME", "TYPE", "URL", "FILE"].map(str::to_owned).to_vec()];
     rows.extend(providers.iter().map(|it| {
         let url = it.shown_url();

@@ -34,7 +34,7 @@ use crate::{
     },
     error::CommandError,
     management::client_options,
-    printer::Printer,
+    printer::{Output, Printer, Text},
 };
 
 pub(crate) async fn run(args: ConformanceArgs, printer: Printer) -> Result<(), CommandError> {
@@ -46,11 +46,11 @@ pub(crate) async fn run(args: ConformanceArgs, printer: Printer) -> Result<(), C
 }
 
 fn print_rules(args: &RulesArgs, printer: Printer) -> Result<(), CommandError> {
-    printer.data(&match args.output {
-        RulesFormat::Table => rules::table(),
-        RulesFormat::Json => {
-            rules::json().map_err(|error| CommandError::new("cannot write the rules as JSON", error))?
-        }
+    printer.print(&match args.output {
+        RulesFormat::Table => Output::Text(Text::laid_out(&rules::table())),
+        RulesFormat::Json => Output::Data(
+            rules::json().map_err(|error| CommandError::new("cannot write the rules as JSON", error))?,
+        ),
     })
 }
 
@@ -117,10 +117,10 @@ fn restart_by(command: String) -> dynamic::Restart {
 
 /// Prints a report, and fails where the provider does.
 pub(super) fn finish(report: &Report, format: ReportFormat, printer: Printer) -> Result<(), CommandError> {
-    printer.data(&match format {
-        ReportFormat::Table => table::render(report),
-        ReportFormat::Json => json::render(report),
-        ReportFormat::Junit => junit::render(report),
+    printer.print(&match format {
+        ReportFormat::Table => Output::Text(Text::laid_out(&table::render(report))),
+        ReportFormat::Json => Output::Data(json::render(report)),
+        ReportFormat::Junit => Output::Data(junit::render(report)),
     })?;
     if !report.is_failed() {
         return Ok(());

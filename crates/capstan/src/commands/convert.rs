@@ -6,7 +6,12 @@ use capstan_api::convert::{self, ConvertError, Converted};
 use capstan_manifest::yaml::{self, Document};
 use serde_json::Value;
 
-use crate::{cli::ConvertArgs, error::CommandError, output, printer::Printer};
+use crate::{
+    cli::ConvertArgs,
+    error::CommandError,
+    output,
+    printer::{Output, Printer},
+};
 
 pub(crate) fn run(args: &ConvertArgs, printer: Printer) -> Result<(), CommandError> {
     let (name, text) = read_source(args.source.as_deref())?;
@@ -19,7 +24,8 @@ pub(crate) fn run(args: &ConvertArgs, printer: Printer) -> Result<(), CommandErr
     for warning in &conversion.warnings {
         printer.warn(&format!("{name}: {warning}"));
     }
-    output::write(&yaml::to_multi_document(&conversion.documents), args.output.as_deref(), printer)?;
+    let text = Output::Data(yaml::to_multi_document(&conversion.documents));
+    output::write(&text, args.output.as_deref(), printer)?;
     printer.done(&format!(
         "Converted {} resource(s) to {}. {} resource(s) passed through unchanged.",
         conversion.changed,

@@ -1,7 +1,5 @@
 //! `capstan explain`.
 
-use std::fmt::Write;
-
 use capstan_inspect::{
     explain::{self, CommandPurpose, Explanation, Finding},
     human_duration,
@@ -13,7 +11,7 @@ use crate::{
     cli::explain::{Explain, ExplainArgs, ExplainClusterArgs, ExplanationFormat},
     error::CommandError,
     management::Management,
-    printer::{Printer, bold, dim},
+    printer::{Output, Printer, Text, bold, dim},
     program,
 };
 
@@ -31,70 +29,70 @@ async fn explain_cluster(args: &ExplainClusterArgs, printer: Printer) -> Result<
     let snapshot = explain::read(management.cluster(), namespace, &args.name).await?;
     let now = Timestamp::now();
     let explanation = explain::explain(&snapshot, program::name(), now);
-    printer.data(&match args.output {
-        ExplanationFormat::Text => text(&explanation, now),
-        ExplanationFormat::Json => format!("{:#}\n", json!(explanation)),
+    printer.print(&match args.output {
+        ExplanationFormat::Text => Output::Text(text(&explanation, now)),
+        ExplanationFormat::Json => Output::Data(format!("{:#}\n", json!(explanation))),
     })
 }
 
 /// The explanation for people: the answer in full, the rest in a line each.
-fn text(explanation: &Explanation, now: Timestamp) -> String {
-    let mut out = format!("{}\n", bold(&explanation.summary));
+fn text(explanation: &Explanation, now: Timestamp) -> Text {
+    let mut out = bold(&explanation.summary).ended();
     if let Some((first, others)) = explanation.findings.split_first() {
         answer(&mut out, first, now);
         list_others(&mut out, others);
     }
     if !explanation.unreadable.is_empty() {
-        out.push_str("\nNot explained, because it could not be read:\n");
+        out.line("");
+        out.line("Not explained, because it could not be read:");
         list(&mut out, explanation.unreadable.iter().cloned());
     }
     out
 }
 
-fn answer(out: &mut String, finding: &Finding, now: Timestamp) {
-    line(out, format_args!("\n{}\n", finding.sentence));
-    let mut row =
-        |title: &str, text: &str| line(out, format_args!("  {} {text}", dim(&format!("{title:<11}"))));
-    row("object", &finding.object.to_string());
+fn answer(out: &mut Text, finding: &Finding, now: Timestamp) {
+    out.line("");
+    out.line(&finding.sentence);
+    out.line("");
+    let mut row = |title: &str, text: Text| {
+        out.line(Text::from("  ").and(dim(&format!("{title:<11}"))).and(" ").and(text));
+    };
+    row("object", finding.object.to_string().into());
     if let Some(condition) = &finding.condition {
-        row("condition", &format!("{}={} ({})", condition.type_, condition.status, condition.reason));
+        row("condition", format!("{}={} ({})", condition.type_, condition.status, condition.reason).into());
     }
     if let Some(since) = finding.since {
-        row("since", &format!("{} ago, {since}", human_duration(since, now)));
+        row("since", format!("{} ago, {since}", human_duration(since, now)).into());
     }
     if let Some(controller) =
         finding.controller.as_ref().filter(|it| !finding.sentence.contains(&it.sentence))
     {
-        row("controller", &controller.sentence);
+        row("controller", (&controller.sentence).into());
     }
     for command in &finding.commands {
         let title = match command.purpose {
             CommandPurpose::Look => "look",
             CommandPurpose::GoOn => "go on",
         };
-        row(title, &bold(&command.command));
+        row(title, bold(&command.command));
     }
 }
 
-fn list_others(out: &mut String, others: &[Finding]) {
+fn list_others(out: &mut Text, others: &[Finding]) {
     if others.is_empty() {
         return;
     }
-    out.push_str("\nAlso found, to look at afterwards:\n");
+    out.line("");
+    out.line("Also found, to look at afterwards:");
     list(out, others.iter().map(|it| it.sentence.lines().collect::<Vec<_>>().join(" ")));
 }
 
-fn list(out: &mut String, items: impl ExactSizeIterator<Item = String>) {
+fn list(out: &mut Text, items: impl ExactSizeIterator<Item = String>) {
     let more = items.len().saturating_sub(LISTED);
     for it in items.take(LISTED) {
-        line(out, format_args!("  - {it}"));
+        out.line(format!("  - {it}"));
     }
     if more > 0 {
-        line(out, format_args!("  - and {more} more: -o json lists them all"));
+        out.line(format!("  - and {more} more: -o json lists them all"));
     }
-}
-
-fn line(out: &mut String, text: impl std::fmt::Display) {
-    // Writing to a text cannot fail.
-    let _ = writeln!(out, "{text}");
 }

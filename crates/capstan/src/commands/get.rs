@@ -13,7 +13,7 @@ use crate::{
     hints::Hint,
     management::Management,
     output,
-    printer::Printer,
+    printer::{Printer, Text},
 };
 
 const HEADERS: [&str; 8] =
@@ -43,13 +43,13 @@ async fn list_clusters(args: &ClustersArgs, printer: Printer) -> Result<(), Comm
         printer.step(&format!("no Clusters found in {place}"));
     }
     let now = Timestamp::now();
-    printer.data(&output::list(args.output, &json!(found), || table(&found, now)))
+    printer.print(&output::list(args.output, &json!(found), || table(&found, now)))
 }
 
 /// Nothing at all where there is nothing to list.
-fn table(clusters: &[ClusterSummary], now: Timestamp) -> String {
+fn table(clusters: &[ClusterSummary], now: Timestamp) -> Text {
     if clusters.is_empty() {
-        return String::new();
+        return Text::default();
     }
     let mut rows = vec![HEADERS.map(str::to_owned).to_vec()];
     rows.extend(clusters.iter().map(|it| row(it, now)));
@@ -107,11 +107,11 @@ mod tests {
         };
         let now = "2026-01-02T04:04:05Z".parse().unwrap();
         assert_eq!(
-            table(&[full, empty], now),
+            table(&[full, empty], now).plain(),
             "NAMESPACE   NAME   PHASE         AVAILABLE   CONTROL PLANE   WORKERS   VERSION   AGE\n\
              default     c      Provisioned   True        3/3             ?/5       v1.34.0   60m\n\
              default     d      -             -           -               -         -         -\n"
         );
-        assert_eq!(table(&[], now), "");
+        assert_eq!(table(&[], now), Text::default());
     }
 }

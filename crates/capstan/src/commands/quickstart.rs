@@ -41,7 +41,7 @@ use crate::{
     commands::generate::check_cluster_name,
     error::CommandError,
     logging,
-    printer::{Picture, Printer, coloured, dim},
+    printer::{Picture, Printer, Text, coloured, dim},
 };
 use capstan_runtime::shell::{host_name, stop_on_signal};
 
@@ -108,7 +108,7 @@ async fn run_on(
     printer: Printer,
     stop: CancellationToken,
 ) -> Result<(), CommandError> {
-    let log = plane.state_dir().join("controllers.log");
+    let log = plane.logs().join("controllers.log");
     logging::to_file(args.verbosity, &log)
         .map_err(|error| CommandError::new(format!("cannot write {}", log.display()), error))?;
     let metrics = Metrics::default();
@@ -189,7 +189,7 @@ async fn show_demo(
             CommandError::plain(format!(
                 "Cluster {NAMESPACE}/{} was not Provisioned within {PROVISIONED_LIMIT:?}", args.name
             ))
-            .hint(format!("see {}", plane.state_dir().join("controllers.log").display()))
+            .hint(format!("see {}", plane.logs().join("controllers.log").display()))
         })??,
         () = stop.cancelled() => return Ok(()),
     };
@@ -209,12 +209,15 @@ async fn show_demo(
         took.as_millis()
     ));
     if !args.exit_when_ready {
-        printer.line("\nContinue in another terminal:\n");
+        printer.line("");
+        printer.line("Continue in another terminal:");
+        printer.line("");
         printer.command(&format!("export KUBECONFIG={}", plane.kubeconfig().display()));
         printer.command("kubectl get clusters,localclusters -o wide");
         printer.command(&format!("kubectl describe cluster {}", args.name));
         printer.command(&format!("kubectl delete cluster {}", args.name));
-        printer.line("\nCtrl-C stops everything.");
+        printer.line("");
+        printer.line("Ctrl-C stops everything.");
     }
     Ok(())
 }
@@ -284,7 +287,7 @@ async fn follow(client: &Client, name: &str, printer: Printer) -> Result<String,
             Some(event) = clusters.next() => if let Ok(now) = event { cluster = now },
             Some(event) = locals.next() => if let Ok(now) = event { local = now },
         }
-        picture.draw(draw(cluster.as_ref(), local.as_ref()));
+        picture.draw(&draw(cluster.as_ref(), local.as_ref()));
         if let Some(cluster) = &cluster
             && cluster.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Provisioned")
             && let Some(endpoint) = &cluster.spec.control_plane_endpoint
@@ -294,33 +297,32 @@ async fn follow(client: &Client, name: &str, printer: Printer) -> Result<String,
     }
 }
 
-fn draw(cluster: Option<&Cluster>, local: Option<&LocalCluster>) -> Vec<String> {
-    let Some(cluster) = cluster else { return Vec::new() };
+fn draw(cluster: Option<&Cluster>, local: Option<&LocalCluster>) -> Text {
+    let Some(cluster) = cluster else { return Text::default() };
     let status = cluster.status.clone().unwrap_or_default();
     let phase = status.phase.unwrap_or_else(|| "Pending".to_owned());
     let endpoint = |endpoint: Option<&cluster::v1beta2::ApiEndpoint>| {
-        endpoint.map_or_else(|| dim("endpoint not known yet"), |it| format!("{}:{}", it.host, it.port))
+        endpoint.map_or_else(|| dim("endpoint not known yet"), |it| format!("{}:{}", it.host, it.port).into())
     };
-    let mut lines = vec![format!(
-        "Cluster/{:<12} {}  {}",
-        cluster.name_any(),
-        coloured(&phase),
-        endpoint(cluster.spec.control_plane_endpoint.as_ref())
-    )];
+    let mut lines = Text::from(format!("Cluster/{:<12} ", cluster.name_any()))
+        .and(coloured(&phase))
+        .and("  ")
+        .and(endpoint(cluster.spec.control_plane_endpoint.as_ref()))
+        .ended();
     match local {
-        None => lines.push(format!("└─ {}", dim("LocalCluster does not exist yet"))),
+        None => lines.line(Text::from("└─ ").and(dim("LocalCluster does not exist yet"))),
         Some(local) => {
             let status = local.status.clone().unwrap_or_default();
             let ready = conditions::get(&status.conditions, "Ready");
             let word = ready.map_or("Unknown", |it| it.status.as_str());
             let message = ready.map(|it| it.message.as_str()).unwrap_or_default();
-            lines.push(format!(
-                "└─ LocalCluster/{:<4} Ready {}  {} {}",
-                local.name_any(),
-                coloured(word),
-                endpoint(local.spec.control_plane_endpoint.as_ref()),
-                dim(message)
-            ));
+            let line = Text::from(format!("└─ LocalCluster/{:<4} Ready ", local.name_any()))
+                .and(coloured(word))
+                .and("  ")
+                .and(endpoint(local.spec.control_plane_endpoint.as_ref()))
+                .and(" ")
+                .and(dim(message));
+            lines.line(line);
         }
     }
     lines

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::{
     cli::{Globals, VersionArgs, VersionFormat},
     error::CommandError,
-    printer::Printer,
+    printer::{Printer, Text},
     program,
     session::Session,
     version_check,
@@ -20,13 +20,14 @@ pub(crate) async fn run(args: &VersionArgs, globals: &Globals, printer: Printer)
     let name = program::name();
     if args.check {
         let session = Session::open(globals, printer).await?;
-        return printer.data(&match version_check::ask(&session).await? {
+        let answer = match version_check::ask(&session).await? {
             Some(latest) if version_check::is_newer(&latest, VERSION) => {
-                format!("{latest} is available, this is {VERSION}\n")
+                format!("{latest} is available, this is {VERSION}")
             }
-            Some(_) => format!("{VERSION} is the newest version\n"),
-            None => "there is no release yet\n".to_owned(),
-        });
+            Some(_) => format!("{VERSION} is the newest version"),
+            None => "there is no release yet".to_owned(),
+        };
+        return printer.text(&Text::from(answer).ended());
     }
     let commit = COMMIT.unwrap_or("unknown");
     let platform = format!("{}/{}", std::env::consts::OS, go_name(std::env::consts::ARCH));

@@ -1,6 +1,9 @@
 //! The binary as its users run it.
 
-use std::process::{Command, Output};
+use std::{
+    os::unix::fs::PermissionsExt,
+    process::{Command, Output},
+};
 
 fn capstan(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_capstan")).args(arguments).output().unwrap()
@@ -26,6 +29,8 @@ fn quickstart_can_be_repeated_in_a_state_folder() {
     for _ in 0..2 {
         let run = capstan(&["quickstart", "--exit-when-ready", "--state-dir", folder.to_str().unwrap()]);
         assert!(run.status.success(), "{}\n{}", text(&run.stdout), text(&run.stderr));
+        let mode = |path: &str| std::fs::metadata(folder.join(path)).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode("logs"), mode("logs/controllers.log")), (0o700, 0o600));
     }
     std::fs::remove_dir_all(folder).unwrap();
 }

@@ -31,6 +31,7 @@ mod scenarios;
 mod serving;
 mod surroundings;
 mod tenants;
+mod terminals;
 mod user;
 mod versions;
 mod workload;

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::user::User;
+use crate::user::{Told, User};
 
 /// Adds a program to the user's PATH.
 fn add_program(user: &User, name: &str, script: &str) -> PathBuf {
@@ -36,6 +36,20 @@ fn a_program_on_the_path_is_a_command() {
     let told = user.run(&["helo"]);
     assert_eq!(told.code, Some(1));
     assert!(told.err.contains("unrecognized subcommand 'helo'"), "{told:?}");
+}
+
+/// The user is in the home folder, where `bin` is.
+#[test]
+fn a_program_in_a_relative_folder_of_the_path_is_no_command() {
+    let user = with_programs();
+    add_program(&user, "capstan-hello", "echo never");
+    fs::copy(user.path("bin/capstan-hello"), user.path("capstan-hello")).unwrap();
+    for path in ["bin", "./bin", ".", "", ":/nonexistent", "/nonexistent::bin"] {
+        let mut command = user.command(env!("CARGO_BIN_EXE_capstan"), &["hello"]);
+        let told: Told = command.env("PATH", path).output().unwrap().into();
+        assert_eq!((told.code, told.out.as_str()), (Some(1), ""), "{path:?}: {told:?}");
+        assert!(told.err.contains("unrecognized subcommand 'hello'"), "{path:?}: {told:?}");
+    }
 }
 
 #[test]

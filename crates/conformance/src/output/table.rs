@@ -13,9 +13,9 @@ pub fn render(report: &Report) -> String {
         out.push_str(line.trim_end());
         out.push('\n');
     };
-    put(&report.about);
+    put(&hang(&report.about, 2));
     for note in &report.notes {
-        put(&format!("  - {note}"));
+        put(&format!("  - {}", hang(note, 4)));
     }
     for group in report.findings.chunk_by(|a, b| a.subject == b.subject) {
         let mut broken = group.iter().filter(|it| it.is_broken()).peekable();
@@ -23,7 +23,7 @@ pub fn render(report: &Report) -> String {
             continue;
         }
         put("");
-        put(group.first().map(|it| it.subject.as_str()).unwrap_or_default());
+        put(&group.first().map(|it| hang(&it.subject, 2)).unwrap_or_default());
         let broken: Vec<_> = broken.collect();
         for findings in broken.chunk_by(|a, b| a.rule.id == b.rule.id) {
             put(&describe(findings));
@@ -53,7 +53,7 @@ fn describe(findings: &[&Finding]) -> String {
     };
     let mut out = format!("  {word} {} ({}): {}", rule.id, rule.level, rule.statement);
     // Writing to a String cannot fail.
-    let mut put = |name: &str, text: &str| _ = write!(out, "\n    {name:<10} {text}");
+    let mut put = |name: &str, text: &str| _ = write!(out, "\n    {name:<10} {}", hang(text, 15));
     for finding in findings {
         let Outcome::Failed { seen, repair } = &finding.outcome else { continue };
         if let Some(place) = &finding.place {
@@ -79,8 +79,15 @@ fn unseen(findings: &[Finding]) -> Vec<String> {
     }
     groups
         .into_iter()
-        .map(|(subject, why, rules)| format!("  {subject}: {}\n    {why}", rules.join(" ")))
+        .map(|(subject, why, rules)| {
+            format!("  {}: {}\n    {}", hang(subject, 4), rules.join(" "), hang(why, 4))
+        })
         .collect()
+}
+
+/// Line breaks in what was seen do not end the paragraph that it belongs to.
+fn hang(text: &str, columns: usize) -> String {
+    text.replace('\n', &format!("\n{:columns$}", ""))
 }
 
 fn summary(report: &Report) -> String {
@@ -129,6 +136,18 @@ Not checked
 does not keep the contract: 1 passed, 1 failed, 1 warnings, 3 not checked, 1 not applicable
 ";
         assert_eq!(render(&example::report()), expected);
+    }
+
+    #[test]
+    fn what_is_seen_cannot_pass_for_a_finding() {
+        let mut report = example::report();
+        let hostile = "x\n  FAILED  IC4 (MUST)".to_owned();
+        report.notes.push(hostile.clone());
+        report.findings[1].outcome = Outcome::Failed { seen: hostile.clone(), repair: hostile.clone() };
+        report.findings[3].outcome = Outcome::NotChecked { why: hostile };
+        let text = render(&report);
+        assert_eq!(text.lines().filter(|line| line.starts_with("  FAILED")).count(), 1, "{text}");
+        assert_eq!(text.matches("FAILED").count(), 5, "{text}");
     }
 
     #[test]

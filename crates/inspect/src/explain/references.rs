@@ -111,7 +111,7 @@ impl<'a> Inspector<'a> {
         self.finding(ExplainProblem::KindNotInstalled, owner, predicate)
             .about(self.target(owner, reference))
             .since_created()
-            .look(format!("kubectl get crds | grep {group}"))
+            .look(format!("kubectl get crds | grep {}", commands::word(group)))
             .go_on(format!("{} init --{flag} PROVIDER", self.program))
             .add_to(self);
     }
@@ -185,7 +185,7 @@ impl<'a> Inspector<'a> {
             .about(self.target(owner, reference))
             .since_created()
             .look(commands::list(self.snapshot, group, kind, self.namespace))
-            .go_on(format!("kubectl create -n {} -f {}.yaml", self.namespace, kind.to_lowercase()))
+            .go_on(format!("kubectl create -n {} -f {}.yaml", self.namespace, commands::word(&kind.to_lowercase())))
             .add_to(self);
     }
 

@@ -8,9 +8,12 @@ use jiff::Timestamp;
 
 use super::{
     paragraph,
-    table::{Paint, Text, render},
+    table::{Cell, Paint, render},
 };
-use crate::cli::show_conditions::{ShowConditions, Shown};
+use crate::{
+    cli::show_conditions::{ShowConditions, Shown},
+    printer::Text,
+};
 
 const BRANCH: &str = "├─";
 const LAST_BRANCH: &str = "└─";
@@ -26,7 +29,7 @@ const LEGACY_HEADER: [&str; 6] = ["NAME", "READY", "SEVERITY", "REASON", "SINCE"
 const LEGACY_MESSAGE: usize = 100;
 
 /// The tree as a table.
-pub(super) fn draw(root: &Node, style: ConditionStyle, show: &ShowConditions, now: Timestamp) -> String {
+pub(super) fn draw(root: &Node, style: ConditionStyle, show: &ShowConditions, now: Timestamp) -> Text {
     let (mut rows, mut legacy_rows) = (Vec::new(), Vec::new());
     walk(root, &[], &mut |node, place| {
         let shown = shown(node, show);
@@ -87,13 +90,13 @@ fn before_conditions(node: &Node, place: Place<'_>) -> String {
     lines_above(place) + if node.children.is_empty() { INDENT } else { PIPE } + FILLER
 }
 
-fn name_cell(node: &Node, place: Place<'_>) -> Text {
+fn name_cell(node: &Node, place: Place<'_>) -> Cell {
     let paints = match &node.what {
         NodeKind::Group(_) => [Paint::Plain, Paint::Plain, Paint::BoldWhite, Paint::Plain],
         NodeKind::Virtual => [Paint::Plain; 4],
         NodeKind::Object => [Paint::Red, Paint::Plain, Paint::Bold, Paint::Plain],
     };
-    let branch = Text::new(Paint::Grey, prefix(place));
+    let branch = Cell::new(Paint::Grey, prefix(place));
     paints.into_iter().zip(node.title()).fold(branch, |text, (paint, part)| text.and(paint, part))
 }
 
@@ -118,8 +121,8 @@ fn age(condition: &Condition, now: Timestamp) -> String {
     condition.since.map(|since| human_duration(since, now)).unwrap_or_default()
 }
 
-fn number(figure: Option<i64>) -> Text {
-    Text::plain(figure.map(|it| it.to_string()).unwrap_or_default())
+fn number(figure: Option<i64>) -> Cell {
+    Cell::plain(figure.map(|it| it.to_string()).unwrap_or_default())
 }
 
 fn paint(condition: &Condition) -> Paint {
@@ -132,22 +135,22 @@ fn paint(condition: &Condition) -> Paint {
 }
 
 /// The cells from STATUS to the first line of MESSAGE, and the further lines.
-fn verdict(condition: &Condition, now: Timestamp) -> ([Text; 4], Vec<String>) {
+fn verdict(condition: &Condition, now: Timestamp) -> ([Cell; 4], Vec<String>) {
     let mut lines = paragraph::lines(&condition.message).into_iter();
     let first = lines.next().unwrap_or_default();
     let cells = [
-        Text::new(paint(condition), &condition.status),
-        Text::plain(&condition.reason),
-        Text::plain(age(condition, now)),
-        Text::plain(first),
+        Cell::new(paint(condition), &condition.status),
+        Cell::plain(&condition.reason),
+        Cell::plain(age(condition, now)),
+        Cell::plain(first),
     ];
     (cells, lines.collect())
 }
 
-fn only_message(before: String, message: String) -> [Text; 9] {
-    let mut row: [Text; 9] = Default::default();
-    row[0] = Text::new(Paint::Grey, before);
-    row[8] = Text::plain(message);
+fn only_message(before: String, message: String) -> [Cell; 9] {
+    let mut row: [Cell; 9] = Default::default();
+    row[0] = Cell::new(Paint::Grey, before);
+    row[8] = Cell::plain(message);
     row
 }
 
@@ -157,16 +160,16 @@ fn is_zero(condition: &Condition) -> bool {
     condition.status == normal && condition.message.is_empty()
 }
 
-fn add_rows(node: &Node, place: Place<'_>, shown: Shown, now: Timestamp, rows: &mut Vec<[Text; 9]>) {
+fn add_rows(node: &Node, place: Place<'_>, shown: Shown, now: Timestamp, rows: &mut Vec<[Cell; 9]>) {
     let summary = node.summary.as_ref().filter(|_| shown == Shown::Summary);
     let ([status, reason, since, mut message], more) = summary.map(|it| verdict(it, now)).unwrap_or_default();
     if let NodeKind::Group(items) = &node.what {
-        message = Text::new(Paint::Grey, members(items));
+        message = Cell::new(Paint::Grey, members(items));
     }
     let figures = &node.figures;
     rows.push([
         name_cell(node, place),
-        Text::plain(replicas(figures)),
+        Cell::plain(replicas(figures)),
         number(figures.available),
         number(figures.ready),
         number(figures.up_to_date),
@@ -181,7 +184,7 @@ fn add_rows(node: &Node, place: Place<'_>, shown: Shown, now: Timestamp, rows: &
     }
 }
 
-fn add_conditions(node: &Node, place: Place<'_>, now: Timestamp, shown: Shown, rows: &mut Vec<[Text; 9]>) {
+fn add_conditions(node: &Node, place: Place<'_>, now: Timestamp, shown: Shown, rows: &mut Vec<[Cell; 9]>) {
     let always = [AVAILABLE, READY];
     let is_shown =
         |it: &&Condition| shown == Shown::All || always.contains(&it.type_.as_str()) || !is_zero(it);
@@ -191,8 +194,8 @@ fn add_conditions(node: &Node, place: Place<'_>, now: Timestamp, shown: Shown, r
         let is_last = index + 1 == conditions.len();
         let (branch, below) = if is_last { (LAST_BRANCH, "") } else { (BRANCH, PIPE) };
         let ([status, reason, since, message], more) = verdict(condition, now);
-        let name = Text::new(Paint::Grey, format!("{before}{branch}")).and(Paint::Cyan, &condition.type_);
-        let [replicas, available, ready, up_to_date] = <[Text; 4]>::default();
+        let name = Cell::new(Paint::Grey, format!("{before}{branch}")).and(Paint::Cyan, &condition.type_);
+        let [replicas, available, ready, up_to_date] = <[Cell; 4]>::default();
         rows.push([name, replicas, available, ready, up_to_date, status, reason, since, message]);
         rows.extend(more.into_iter().map(|line| only_message(format!("{before}{below}"), line)));
     }
@@ -208,9 +211,9 @@ fn legacy_paint(condition: &Condition) -> Paint {
     }
 }
 
-fn add_legacy_rows(node: &Node, place: Place<'_>, shown: Shown, now: Timestamp, rows: &mut Vec<[Text; 6]>) {
+fn add_legacy_rows(node: &Node, place: Place<'_>, shown: Shown, now: Timestamp, rows: &mut Vec<[Cell; 6]>) {
     let message = match &node.what {
-        NodeKind::Group(items) => Some(Text::new(Paint::Grey, members(items))),
+        NodeKind::Group(items) => Some(Cell::new(Paint::Grey, members(items))),
         _ => None,
     };
     add_legacy(name_cell(node, place), node.summary.as_ref(), message.as_ref(), now, rows);
@@ -222,36 +225,36 @@ fn add_legacy_rows(node: &Node, place: Place<'_>, shown: Shown, now: Timestamp, 
     let before = before_conditions(node, place);
     for (index, condition) in others.iter().enumerate() {
         let branch = if index + 1 == others.len() { LAST_BRANCH } else { BRANCH };
-        let name = Text::new(Paint::Grey, format!("{before}{branch}")).and(Paint::Cyan, &condition.type_);
+        let name = Cell::new(Paint::Grey, format!("{before}{branch}")).and(Paint::Cyan, &condition.type_);
         add_legacy(name, Some(condition), None, now, rows);
     }
 }
 
 /// Rows for a legacy condition; lines of its message that follow the first one stand alone.
 fn add_legacy(
-    name: Text,
+    name: Cell,
     condition: Option<&Condition>,
-    message: Option<&Text>,
+    message: Option<&Cell>,
     now: Timestamp,
-    rows: &mut Vec<[Text; 6]>,
+    rows: &mut Vec<[Cell; 6]>,
 ) {
     let nothing = Condition::default();
     let condition = condition.unwrap_or(&nothing);
-    let painted = |text: &str| Text::new(legacy_paint(condition), text);
+    let painted = |text: &str| Cell::new(legacy_paint(condition), text);
     let cut = cut(&condition.message).replace('\t', "    ");
-    let mut lines = cut.split('\n').map(Text::plain);
+    let mut lines = cut.split('\n').map(Cell::plain);
     let first = lines.next().unwrap_or_default();
     rows.push([
         name,
         painted(&condition.status),
         painted(&condition.severity),
         painted(&condition.reason),
-        Text::plain(age(condition, now)),
+        Cell::plain(age(condition, now)),
         message.cloned().unwrap_or(first),
     ]);
     if message.is_none() {
         rows.extend(lines.map(|line| {
-            let [name, status, severity, reason, since] = <[Text; 5]>::default();
+            let [name, status, severity, reason, since] = <[Cell; 5]>::default();
             [name, status, severity, reason, since, line]
         }));
     }

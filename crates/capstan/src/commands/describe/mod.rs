@@ -37,7 +37,7 @@ use crate::{
     error::CommandError,
     management::Management,
     output,
-    printer::{Picture, Printer},
+    printer::{Output, Picture, Printer, Text},
 };
 
 /// Changes come in bunches: one look is enough for all that come within this time.
@@ -56,7 +56,7 @@ pub(crate) async fn run(args: DescribeArgs, printer: Printer) -> Result<(), Comm
         return view.follow(printer).await;
     }
     let tree = view.tree(&view.read().await?);
-    printer.data(&view.text(&tree))
+    printer.print(&view.output(&tree))
 }
 
 /// A flag says more than the terminal, and the environment more than the flag.
@@ -101,13 +101,15 @@ impl<'a> View<'a> {
         describe::build(&reading.snapshot, &self.options)
     }
 
-    /// The printer removes the codes of colours where the output has none.
-    fn text(&self, tree: &Node) -> String {
-        let table = || draw::draw(tree, self.options.style, self.show, Timestamp::now());
+    fn output(&self, tree: &Node) -> Output {
         match self.format {
-            ListFormat::Text => table(),
-            format => output::list(format, &describe::to_value(tree), table),
+            ListFormat::Text => Output::Text(self.text(tree)),
+            format => output::list(format, &describe::to_value(tree), || self.text(tree)),
         }
+    }
+
+    fn text(&self, tree: &Node) -> Text {
+        draw::draw(tree, self.options.style, self.show, Timestamp::now())
     }
 
     /// Shows it again whenever it changes.
@@ -125,7 +127,7 @@ impl<'a> View<'a> {
             for trouble in changes.troubles() {
                 screen.warn(&trouble);
             }
-            screen.show(&tree, || self.text(&tree))?;
+            screen.show(&tree, || self.output(&tree))?;
             tokio::select! {
                 () = stop.cancelled() => return Ok(()),
                 () = screen.tick() => continue,
@@ -170,9 +172,11 @@ impl Screen {
         self.printer.is_interactive() && self.format == ListFormat::Text
     }
 
-    fn show(&mut self, tree: &Node, text: impl FnOnce() -> String) -> Result<(), CommandError> {
+    fn show(&mut self, tree: &Node, output: impl FnOnce() -> Output) -> Result<(), CommandError> {
         if self.is_live() {
-            self.picture.draw(text().lines().map(str::to_owned).collect());
+            if let Output::Text(text) = output() {
+                self.picture.draw(&text);
+            }
             return Ok(());
         }
         // Ages change all the time; that alone is no news.
@@ -185,7 +189,8 @@ impl Screen {
             (_, ListFormat::Yaml) => "---\n",
         };
         self.shown = Some(tree.clone());
-        self.printer.data(&format!("{between}{}", text()))
+        self.printer.data(between)?;
+        self.printer.print(&output())
     }
 
     /// Prints a warning below the tree, which is then drawn below that.

@@ -1,4 +1,6 @@
-//! Cells in columns and colours.
+//! Cells in columns and colours. All text is made harmless before it is measured.
+
+use crate::printer::{Text, harmless_line};
 
 /// How a piece of text looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +17,7 @@ pub(super) enum Paint {
 }
 
 impl Paint {
+    /// The code that terminals know for it; none for plain text.
     fn code(self) -> Option<&'static str> {
         match self {
             Self::Plain => None,
@@ -30,11 +33,11 @@ impl Paint {
     }
 }
 
-/// Text in pieces of different looks.
+/// One line of text in pieces of different looks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Text(Vec<(Paint, String)>);
+pub(super) struct Cell(Vec<(Paint, String)>);
 
-impl Text {
+impl Cell {
     /// Text in one look.
     pub(super) fn new(paint: Paint, text: impl Into<String>) -> Self {
         Self::default().and(paint, text)
@@ -47,7 +50,7 @@ impl Text {
 
     /// With one more piece.
     pub(super) fn and(mut self, paint: Paint, text: impl Into<String>) -> Self {
-        let text = text.into();
+        let text = harmless_line(&text.into());
         if !text.is_empty() {
             self.0.push((paint, text));
         }
@@ -58,35 +61,33 @@ impl Text {
         self.0.iter().flat_map(|(_, text)| text.chars()).map(columns).sum()
     }
 
-    fn write(&self, out: &mut String) {
-        for (paint, text) in &self.0 {
-            match paint.code() {
-                Some(code) => out.extend(["\u{1b}[", code, "m", text, "\u{1b}[0m"]),
-                None => out.push_str(text),
-            }
-        }
     }
 }
 
 /// A header and rows of as many cells. Every column is as wide as its widest cell and the padding behind it, which is one
 /// blank behind a header.
-pub(super) fn render<const N: usize>(header: [&str; N], rows: &[[Text; N]], padding: usize) -> String {
-    let header = header.map(Text::plain);
+pub(super) fn render<const N: usize>(header: [&str; N], rows: &[[Cell; N]], padding: usize) -> Text {
+    let header = header.map(Cell::plain);
     let mut widths = header.each_ref().map(|it| it.width() + 1);
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = (*width).max(cell.width() + padding);
         }
     }
-    let mut out = String::new();
+    let mut text = Text::default();
     for row in [&header].into_iter().chain(rows) {
         for (width, cell) in widths.iter().zip(row) {
-            cell.write(&mut out);
-            out.extend(std::iter::repeat_n(' ', width.saturating_sub(cell.width())));
+            for (paint, piece) in &cell.0 {
+                text.push(match paint.code() {
+                    Some(code) => Text::with_code(code, piece),
+                    None => Text::from(piece),
+                });
+            }
+            text.push(" ".repeat(width.saturating_sub(cell.width())));
         }
-        out.push('\n');
+        text.line("");
     }
-    out
+    text
 }
 
 /// How many columns of a terminal a character takes: none for what is put upon the one before it, two for the scripts of
@@ -115,24 +116,27 @@ fn columns(character: char) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use anstream::adapter::strip_str;
-
     use super::*;
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {
         let rows = [
             [
-                Text::new(Paint::Grey, "├─").and(Paint::Bold, "long"),
-                Text::new(Paint::Red, "日本"),
-                Text::default(),
+                Cell::new(Paint::Grey, "├─").and(Paint::Bold, "long"),
+                Cell::new(Paint::Red, "日本"),
+                Cell::default(),
             ],
-            [Text::plain("e\u{301}"), Text::plain("x"), Text::plain("last")],
+            [Cell::plain("e\u{301}"), Cell::plain("x"), Cell::plain("last")],
         ];
-        let coloured = render(["NAME", "B", "C"], &rows, 2);
-        let plain = strip_str(&coloured).to_string();
-        assert_eq!(plain, "NAME    B     C     \n├─long  日本        \ne\u{301}       x     last  \n");
-        let second = coloured.lines().nth(1).unwrap();
+        let text = render(["NAME", "B", "C"], &rows, 2);
+        assert_eq!(text.plain(), "NAME    B     C     \n├─long  日本        \ne\u{301}       x     last  \n");
+        let second = text.lines().nth(1).unwrap();
         assert_eq!(second, "\u{1b}[90m├─\u{1b}[0m\u{1b}[1mlong\u{1b}[0m  \u{1b}[31m日本\u{1b}[0m        ");
+    }
+
+    #[test]
+    fn a_column_has_room_for_what_is_escaped() {
+        let text = render(["A", "B"], &[[Cell::plain("a\u{7}"), Cell::plain("b\nc")]], 1).plain();
+        assert_eq!(text, "A       B     \na\\u0007 b\\nc \n");
     }
 }

@@ -1,6 +1,6 @@
 //! Trees of clusters in many states as text, without a server.
 //!
-//! With `CAPSTAN_BLESS=1` the golden files are written anew; look at what changed before you keep it.
+//! With `CAPSTAN_BLESS=1` the golden files are written again; review what changed.
 
 #[allow(dead_code, reason = "not everybody needs all of it")]
 #[path = "../../../../inspect/tests/describe/objects.rs"]
@@ -13,7 +13,6 @@ mod states;
 
 use std::{collections::BTreeSet, env, fs, path::PathBuf};
 
-use anstream::adapter::strip_str;
 use capstan_inspect::describe::build;
 use jiff::Timestamp;
 
@@ -22,10 +21,13 @@ use self::{
     states::{State, Upstream, all},
 };
 use super::draw::draw;
-use crate::cli::{Cli, Command, describe::Describe};
+use crate::{
+    cli::{Cli, Command, describe::Describe},
+    printer::Text,
+};
 
 /// The text of a state as its flags ask for it.
-fn coloured(state: &State) -> String {
+fn text(state: &State) -> Text {
     let words = ["capstan", "describe", "cluster", "prod"].into_iter().chain(state.flags.split_whitespace());
     let Command::Describe(args) = Cli::read(words).unwrap().command else { panic!("{}", state.flags) };
     let Describe::Cluster(args) = args.what;
@@ -35,7 +37,7 @@ fn coloured(state: &State) -> String {
 }
 
 fn plain(state: &State) -> String {
-    strip_str(&coloured(state)).to_string()
+    text(state).plain()
 }
 
 fn folder() -> PathBuf {
@@ -78,7 +80,8 @@ fn there_is_a_golden_file_for_every_state_and_no_other() {
 #[test]
 fn colours_are_as_they_are_written_down() {
     let state = all().into_iter().find(|it| it.name == "conditions-all").unwrap();
-    check("coloured.txt", &coloured(&state).replace('\u{1b}', "^")).unwrap();
+    let lines: Vec<String> = text(&state).lines().map(|line| line.replace('\u{1b}', "^")).collect();
+    check("coloured.txt", &lines.join("\n")).unwrap();
 }
 
 #[test]

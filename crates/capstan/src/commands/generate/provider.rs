@@ -13,7 +13,7 @@ use crate::{
     error::CommandError,
     goals::goal,
     output,
-    printer::Printer,
+    printer::{Output, Printer},
     session::Session,
 };
 
@@ -47,8 +47,8 @@ pub(crate) async fn run(
     if args.describe {
         let components = render_raw(&fetched, &placement);
         let components = components.map_err(|error| session.unusable_release(error))?;
-        let text = describe(&fetched, &components, args, &session)?;
-        return output::write(&text, args.write_to.as_deref(), printer);
+        let output = describe(&fetched, &components, args, &session)?;
+        return output::write(&output, args.write_to.as_deref(), printer);
     }
     let components = if args.raw {
         render_raw(&fetched, &placement)
@@ -69,7 +69,7 @@ fn describe(
     components: &Components,
     args: &ProviderArgs,
     session: &Session,
-) -> Result<String, CommandError> {
+) -> Result<Output, CommandError> {
     let Fetched { source: Source { provider, .. }, version, file, .. } = release;
     let template = Template::parse(&file.text)
         .map_err(|error| unusable(&file.origin, &error.into(), Asked::Provider, session))?;
@@ -88,13 +88,13 @@ fn describe(
     let as_text = || {
         let rows = fields.map(|(name, value)| vec![format!("{name}:"), value.to_owned()]);
         let mut text = output::columns(&rows, LABEL_WIDTH, 0);
-        for (title, items) in [("Variables:\n", &variables), ("Images:\n", &components.images)] {
+        for (title, items) in [("Variables:", &variables), ("Images:", &components.images)] {
             if !items.is_empty() {
-                text.extend([title, output::bullets(items).as_str()]);
+                text.line(title);
+                text.push(output::bullets(items));
             }
         }
-        text.push('\n');
-        text
+        text.ended()
     };
     let value = json!({
         "name": provider.name,

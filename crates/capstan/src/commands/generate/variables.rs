@@ -7,7 +7,12 @@ use capstan_repository::{Config, Version};
 use serde_json::json;
 
 use super::{check_cluster_name, check_namespace};
-use crate::{cli::generate::ClusterArgs, error::CommandError, output};
+use crate::{
+    cli::generate::ClusterArgs,
+    error::CommandError,
+    output,
+    printer::{Output, Text},
+};
 
 const CLUSTER_NAME: &str = "CLUSTER_NAME";
 const NAMESPACE: &str = "NAMESPACE";
@@ -99,7 +104,7 @@ impl Fallback {
 }
 
 /// The list of variables, required ones first.
-pub(super) fn list(variables: &BTreeMap<String, Variable>, args: &ClusterArgs, config: &Config) -> String {
+pub(super) fn list(variables: &BTreeMap<String, Variable>, args: &ClusterArgs, config: &Config) -> Output {
     let fallbacks: Vec<_> = variables.values().map(|it| (&it.name, fallback(it, args, config))).collect();
     let (required, optional): (Vec<_>, Vec<_>) =
         fallbacks.iter().partition(|(_, it)| matches!(it, Fallback::Nothing));
@@ -142,19 +147,20 @@ fn own_default(variable: &Variable) -> Fallback {
     }
 }
 
-fn as_text(required: &[&str], optional: &[(&str, String)]) -> String {
-    let mut text = String::new();
+fn as_text(required: &[&str], optional: &[(&str, String)]) -> Text {
+    let mut text = Text::default();
     if !required.is_empty() {
-        text.extend(["Required Variables:\n", output::bullets(required).as_str()]);
+        text.line("Required Variables:");
+        text.push(output::bullets(required));
     }
     if !optional.is_empty() {
-        text.push_str("\nOptional Variables:\n");
+        text.line("");
+        text.line("Optional Variables:");
         let row =
             |(name, value): &(&str, String)| vec![format!("  - {name}"), format!("(defaults to {value})")];
-        text.push_str(&output::columns(&optional.iter().map(row).collect::<Vec<_>>(), 0, 2));
+        text.push(output::columns(&optional.iter().map(row).collect::<Vec<_>>(), 0, 2));
     }
-    text.push('\n');
-    text
+    text.ended()
 }
 
 /// A text in double quotes, as Go writes it.

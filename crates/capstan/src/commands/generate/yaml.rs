@@ -8,7 +8,7 @@ use crate::{
     cli::{Globals, generate::YamlArgs},
     error::CommandError,
     output,
-    printer::Printer,
+    printer::{Printer, Text},
     session::Session,
 };
 
@@ -20,10 +20,10 @@ pub(super) async fn run(args: &YamlArgs, globals: &Globals, printer: Printer) ->
             .map_err(|error| unusable(&file.origin, &error.into(), Asked::Yaml, &session))?;
         let names: Vec<_> = template.variables().keys().collect();
         let as_text = || match names.as_slice() {
-            [] => "\n".to_owned(),
-            names => "Variables:\n".to_owned() + &output::bullets(names),
+            [] => Text::default().ended(),
+            names => Text::from("Variables:").ended().and(output::bullets(names)),
         };
-        return printer.data(&output::list(args.output, &json!(names), as_text));
+        return printer.print(&output::list(args.output, &json!(names), as_text));
     }
     let lookup = |name: &str| session.config.variable(name);
     let documents = text::objects(&file.text, Some(&lookup))

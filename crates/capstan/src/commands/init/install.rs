@@ -109,7 +109,7 @@ fn refusal(Problems(problems): Problems<InstallProblem>, session: &Session) -> C
         error.causes.extend(causes);
         hints.extend(hint.filter(|it| !hints.contains(it)));
     }
-    error.hint(hints.join("\n      "))
+    error.hint(hints.join("\n"))
 }
 
 /// A problem in words, and what to do about it.

@@ -13,7 +13,7 @@ use crate::{
     goals::install_goals,
     management::Management,
     output,
-    printer::Printer,
+    printer::{Printer, Text},
     session::Session,
 };
 
@@ -47,6 +47,6 @@ pub(super) async fn run(
         let found = async { releases.fetch(goal.kind, &goal.name, &goal.version).await?.images() };
         images.extend(found.await.map_err(|error| session.unusable_release(error))?);
     }
-    let as_text = || images.iter().fold(String::new(), |text, image| text + image + "\n");
-    printer.data(&output::list(args.output, &json!(images), as_text))
+    let as_text = || images.iter().fold(Text::default(), |text, image| text.and(image).ended());
+    printer.print(&output::list(args.output, &json!(images), as_text))
 }

@@ -122,7 +122,7 @@ fn refusal(Problems(problems): Problems<UpgradeProblem>, session: &Session) -> C
         error.causes.extend(causes);
         hints.extend(hint.filter(|it| !hints.contains(it)));
     }
-    error.hint = Some(hints.join("\n      ")).filter(|it| !it.is_empty());
+    error.hint = Some(hints.join("\n")).filter(|it| !it.is_empty());
     error
 }
 

@@ -13,7 +13,7 @@ use crate::{
     error::CommandError,
     management::Management,
     output,
-    printer::Printer,
+    printer::{Printer, Text},
     program,
     session::Session,
 };
@@ -30,44 +30,43 @@ pub(super) async fn run(args: &PlanArgs, globals: &Globals, printer: Printer) ->
     let upgrades = upgrade::available(management.cluster(), &inventory, &releases, &cert_manager).await;
     let upgrades = upgrades.map_err(|error| failed(error, &session))?;
     print_warnings(&upgrades.warnings, printer);
-    printer.data(&output::list(args.output, &as_value(&upgrades), || as_text(&upgrades)))
+    printer.print(&output::list(args.output, &as_value(&upgrades), || as_text(&upgrades)))
 }
 
-fn as_text(upgrades: &AvailableUpgrades) -> String {
+fn as_text(upgrades: &AvailableUpgrades) -> Text {
     let cert_manager = match &upgrades.cert_manager {
-        CertManagerPlan::NotOurs => String::new(),
-        CertManagerPlan::UpToDate => "Cert-Manager is already up to date\n\n".to_owned(),
+        CertManagerPlan::NotOurs => Text::default(),
+        CertManagerPlan::UpToDate => Text::from("Cert-Manager is already up to date").ended().ended(),
         CertManagerPlan::Upgrade(CertManagerStep { from, manifest, .. }) => {
-            format!("Cert-Manager will be upgraded from {from:?} to {:?}\n\n", manifest.version)
+            let line = format!("Cert-Manager will be upgraded from {from:?} to {:?}", manifest.version);
+            Text::from(line).ended().ended()
         }
     };
-    cert_manager + &upgrades.contracts.iter().map(plan_as_text).collect::<String>()
+    upgrades.contracts.iter().map(plan_as_text).fold(cert_manager, Text::and)
 }
 
-fn plan_as_text(plan: &ContractUpgrades) -> String {
+fn plan_as_text(plan: &ContractUpgrades) -> Text {
     let mut rows = vec![HEADER.map(str::to_owned).to_vec()];
     rows.extend(plan.items.iter().map(row));
     let table = output::columns(&rows, 10, 3);
     let ContractUpgrades { contract, .. } = plan;
     let name = program::name();
     let closing = match (plan.has_upgrades(), plan.is_supported()) {
-        (false, _) => "You are already up to date!".to_owned(),
+        (false, _) => Text::from("You are already up to date!"),
         // clusterctl prints a command here that it refuses then.
         (true, true) if plan.is_too_far() => {
-            "This upgrade takes more than one step: the warnings name the version to go to first.".to_owned()
+            Text::from("This upgrade takes more than one step: the warnings name the version to go to first.")
         }
-        (true, true) => format!(
-            "You can now apply the upgrade by executing the following command:\n\n{name} upgrade apply --contract {contract}"
-        ),
-        (true, false) => {
-            format!(
-                "The current version of {name} could not upgrade to {contract} contract (only v1beta2 supported)."
-            )
-        }
+        (true, true) => Text::from("You can now apply the upgrade by executing the following command:")
+            .ended()
+            .ended()
+            .and(format!("{name} upgrade apply --contract {contract}")),
+        (true, false) => Text::from(format!(
+            "The current version of {name} could not upgrade to {contract} contract (only v1beta2 supported)."
+        )),
     };
-    format!(
-        "\nLatest release available for the {contract} Cluster API contract version:\n\n{table}\n{closing}\n\n"
-    )
+    let title = format!("Latest release available for the {contract} Cluster API contract version:");
+    Text::default().ended().and(title).ended().ended().and(table).ended().and(closing).ended().ended()
 }
 
 fn row(Item { provider, next }: &Item) -> Vec<String> {
