@@ -185,7 +185,11 @@ impl<'a> Inspector<'a> {
             .about(self.target(owner, reference))
             .since_created()
             .look(commands::list(self.snapshot, group, kind, self.namespace))
-            .go_on(format!("kubectl create -n {} -f {}.yaml", self.namespace, commands::word(&kind.to_lowercase())))
+            .go_on(format!(
+                "kubectl create -n {} -f {}.yaml",
+                self.namespace,
+                commands::word(&kind.to_lowercase())
+            ))
             .add_to(self);
     }
 

@@ -60,8 +60,6 @@ impl Cell {
     fn width(&self) -> usize {
         self.0.iter().flat_map(|(_, text)| text.chars()).map(columns).sum()
     }
-
-    }
 }
 
 /// A header and rows of as many cells. Every column is as wide as its widest cell and the padding behind it, which is one
