@@ -51,7 +51,7 @@ upstream:
 	@compat/fetch-upstream.sh $(UPSTREAM_DIR) clusterctl capi-core cert-manager kubeadm kubernetes-api releases
 
 .PHONY: bench
-bench: bench-render bench-lifecycle bench-core ## Measure commands and the Cluster controller beside upstream's
+bench: bench-render bench-lifecycle bench-core bench-webhook ## Measure commands, the Cluster controller and its webhooks
 
 .PHONY: bench-build
 bench-build: build
@@ -63,6 +63,10 @@ bench-core: bench-build control-plane ## Measure the Cluster controller beside u
 	$(if $(UPSTREAM),@compat/fetch-upstream.sh $(UPSTREAM_DIR) capi-core)
 	@target/release/capstan-bench core --binary target/dist/capstan $(if $(UPSTREAM),--upstream $(UPSTREAM_DIR)/capi-core \
 	  --upstream-crds "$$(cat $(UPSTREAM_DIR)/cluster-api.dir)/core/config/crd/bases") $(ARGS)
+
+.PHONY: bench-webhook
+bench-webhook: bench-build control-plane ## Measure small reviews beside requests that never end and idle connections
+	@target/release/capstan-bench webhook --binary target/dist/capstan $(ARGS)
 
 .PHONY: bench-render
 bench-render: bench-build ## Measure the commands that print manifests beside clusterctl (alone with UPSTREAM=)

@@ -8,8 +8,9 @@ mod lifecycle;
 mod process;
 mod render;
 mod table;
+mod webhook;
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use clap::{Parser, Subcommand};
 
@@ -69,6 +70,18 @@ enum What {
         #[arg(long)]
         cert_manager: PathBuf,
     },
+    /// Small reviews at a steady rate, beside requests that never end and idle connections
+    Webhook {
+        /// The binary to measure [default: capstan, beside this one]
+        #[arg(long)]
+        binary: Option<PathBuf>,
+        /// Seconds of attack; a sixth of that passes before and after it
+        #[arg(long, default_value_t = 60)]
+        seconds: u64,
+        /// Reviews a second
+        #[arg(long, default_value_t = 50)]
+        rate: u32,
+    },
     /// One run of a program, for the others
     #[command(hide = true)]
     Once {
@@ -98,6 +111,10 @@ async fn main() -> anyhow::Result<()> {
                 cert_manager: &cert_manager,
             };
             println!("{}", lifecycle::measure(&stock).await?);
+            Ok(())
+        }
+        What::Webhook { binary, seconds, rate } => {
+            println!("{}", webhook::measure(&or_ours(binary)?, Duration::from_secs(seconds), rate).await?);
             Ok(())
         }
         What::Once { program, arguments } => {

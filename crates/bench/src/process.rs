@@ -11,6 +11,7 @@ const TICKS: f64 = 100.0;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Usage {
     pub(crate) cpu: Duration,
+    pub(crate) mib: f64,
     pub(crate) peak_mib: f64,
 }
 
@@ -27,6 +28,7 @@ pub(crate) fn usage(pid: u32) -> Result<Usage> {
     let ticks = |index: usize| fields.get(index).and_then(|it| it.parse::<f64>().ok()).unwrap_or_default();
     Ok(Usage {
         cpu: Duration::from_secs_f64((ticks(11) + ticks(12)) / TICKS),
+        mib: mib("VmRSS:").context("no VmRSS")?,
         peak_mib: mib("VmHWM:").context("no VmHWM")?,
     })
 }

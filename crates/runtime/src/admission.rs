@@ -3,11 +3,11 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{
-    Json, Router,
-    body::Bytes,
-    extract::{DefaultBodyLimit, State},
-    http::StatusCode,
-    response::{IntoResponse, Response},
+    Extension, Router,
+    body::Body,
+    extract::State,
+    http::{HeaderMap, StatusCode},
+    response::Response,
     routing::post,
 };
 use capstan_api::{
@@ -15,8 +15,14 @@ use capstan_api::{
     contract::GroupKind,
 };
 use k8s_openapi::ByteString;
-use serde_json::{Value, json};
-use tracing::{debug, info};
+use serde::Deserialize;
+use serde_json::{Value, json, value::RawValue};
+use tracing::debug;
+
+use crate::{
+    review::{Answer, Desk, Fault, Pieces, check_memory, short},
+    serve::Peer,
+};
 
 /// The largest review that is read. It holds the new object and the stored one, and JSON may write a byte of either
 /// as six: a stored object of 1 MiB can make a review of 12 MiB, and the API server takes objects of 3 MiB.
@@ -61,77 +67,135 @@ impl Admitters {
     }
 
     /// Serves all paths.
-    pub fn router(self) -> Router {
+    pub(crate) fn router(self, desk: &Desk) -> Router {
         let mut router = Router::new();
         for (path, admitter) in self.by_path {
-            router = router.route(&path, post(admit).with_state(Arc::new(admitter)));
+            router = router.route(&path, post(admit).with_state((desk.clone(), Arc::new(admitter))));
         }
-        router.layer(DefaultBodyLimit::max(BODY_LIMIT))
+        router
     }
 }
 
-async fn admit(State(admitter): State<Arc<Admitter>>, body: Bytes) -> Response {
-    match answer(&admitter, &body) {
-        Ok(review) => Json(review).into_response(),
-        Err(words) => (StatusCode::BAD_REQUEST, format!("{words}\n")).into_response(),
-    }
+async fn admit(
+    State((desk, admitter)): State<(Desk, Arc<Admitter>)>,
+    peer: Option<Extension<Peer>>,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    let answer = move |text: &[u8]| answer(&admitter, text);
+    desk.answer(peer.map(|it| it.0), &headers, body, BODY_LIMIT, answer).await
+}
+
+/// A review as text, but for its outline.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Review<'a> {
+    #[serde(borrow)]
+    api_version: Option<&'a RawValue>,
+    #[serde(borrow)]
+    kind: Option<&'a RawValue>,
+    #[serde(borrow)]
+    request: Option<ReviewRequest<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ReviewRequest<'a> {
+    #[serde(borrow)]
+    uid: Option<&'a RawValue>,
+    #[serde(borrow)]
+    operation: Option<&'a RawValue>,
+    #[serde(borrow)]
+    object: Option<&'a RawValue>,
+    #[serde(borrow)]
+    old_object: Option<&'a RawValue>,
 }
 
 /// The answer to a review, or what is wrong with something that is none.
-fn answer(admitter: &Admitter, body: &[u8]) -> Result<Value, String> {
-    let review: Value =
-        serde_json::from_slice(body).map_err(|error| format!("this is not a review in JSON: {error}"))?;
-    let text = |field: &str| review.get(field).and_then(Value::as_str).unwrap_or_default();
-    if (text("apiVersion"), text("kind")) != (API_VERSION, "AdmissionReview") {
-        return Err(format!(
+fn answer(admitter: &Admitter, body: &[u8]) -> Result<Answer, Fault> {
+    let no_review =
+        |error: serde_json::Error| Fault::Malformed(format!("this is not a review in JSON: {error}"));
+    let review: Review<'_> = serde_json::from_slice(body).map_err(no_review)?;
+    if (short(review.api_version).as_str(), short(review.kind).as_str()) != (API_VERSION, "AdmissionReview") {
+        return Err(Fault::Malformed(format!(
             "this is not an AdmissionReview of {API_VERSION}, which is all that is known here"
-        ));
+        )));
     }
-    let request = review.get("request").filter(|it| it.is_object()).ok_or("the review has no request")?;
-    let uid = request.get("uid").and_then(Value::as_str).unwrap_or_default();
-    let mut response = match judge(admitter, request) {
-        Ok(verdict) => encode(admitter, request, verdict),
-        Err(words) => json!({
-            "allowed": false,
-            "status": {"status": "Failure", "code": 400, "reason": "BadRequest", "message": words},
-        }),
+    let request = review.request.ok_or_else(|| Fault::Malformed("the review has no request".to_owned()))?;
+    let (mut response, fault) = match judge(admitter, &request) {
+        Ok(response) => (response, None),
+        Err(fault) => (refuse(&fault), Some(fault)),
     };
-    response["uid"] = json!(uid);
-    Ok(json!({"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response}))
+    response["uid"] = json!(short(request.uid));
+    let review = json!({"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response});
+    let mut pieces = Pieces::default();
+    pieces.push_json(&review);
+    Ok(Answer { pieces, fault })
 }
 
-fn judge(admitter: &Admitter, request: &Value) -> Result<Verdict, String> {
-    let operation = request.get("operation").and_then(Value::as_str).unwrap_or_default();
-    let object = |field: &str| {
-        let object = request
-            .get(field)
-            .filter(|it| it.is_object())
-            .ok_or_else(|| format!("the review's request has no {field}, which {operation} needs"))?;
-        let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
-        if (text("apiVersion"), text("kind")) == (&admitter.version, &admitter.kind.kind) {
-            Ok(object)
-        } else {
-            let (kind, version) = (&admitter.kind.kind, &admitter.version);
-            Err(format!(
-                "the review's {field} is not a {kind} of {version}, which is all that is judged here"
-            ))
+fn refuse(fault: &Fault) -> Value {
+    let (code, reason, message) = match fault {
+        Fault::Limit(limit) => (limit.code(), "RequestEntityTooLarge", limit.to_string()),
+        Fault::Malformed(words) => (StatusCode::BAD_REQUEST, "BadRequest", words.clone()),
+    };
+    json!({
+        "allowed": false,
+        "status": {"status": "Failure", "code": code.as_u16(), "reason": reason, "message": message},
+    })
+}
+
+fn judge(admitter: &Admitter, request: &ReviewRequest<'_>) -> Result<Value, Fault> {
+    let operation = short(request.operation);
+    match operation.as_str() {
+        "CREATE" => {
+            let object = text(&operation, "object", request.object)?;
+            check_memory(&[object])?;
+            let object = read(admitter, "object", object)?;
+            Ok(encode(admitter, &object, (admitter.judge)(&object, None)))
         }
-    };
-    match operation {
-        "CREATE" => Ok((admitter.judge)(object("object")?, None)),
-        "UPDATE" => Ok((admitter.judge)(object("object")?, Some(object("oldObject")?))),
-        "DELETE" => Ok(Verdict::default()),
-        _ => Err("the review's operation is not CREATE, UPDATE or DELETE".to_owned()),
+        "UPDATE" => {
+            let object = text(&operation, "object", request.object)?;
+            let old = text(&operation, "oldObject", request.old_object)?;
+            check_memory(&[object, old])?;
+            let object = read(admitter, "object", object)?;
+            let old = read(admitter, "oldObject", old)?;
+            Ok(encode(admitter, &object, (admitter.judge)(&object, Some(&old))))
+        }
+        "DELETE" => Ok(json!({"allowed": true})),
+        _ => Err(Fault::Malformed("the review's operation is not CREATE, UPDATE or DELETE".to_owned())),
     }
 }
 
-fn encode(admitter: &Admitter, request: &Value, verdict: Verdict) -> Value {
+/// The text of one of a review's objects.
+fn text<'a>(operation: &str, field: &str, object: Option<&'a RawValue>) -> Result<&'a str, Fault> {
+    let object = object.map(RawValue::get).filter(|it| it.starts_with('{'));
+    object.ok_or_else(|| {
+        Fault::Malformed(format!("the review's request has no {field}, which {operation} needs"))
+    })
+}
+
+/// Reads one of a review's objects.
+fn read(admitter: &Admitter, field: &str, text: &str) -> Result<Value, Fault> {
+    let object: Value = serde_json::from_str(text)
+        .map_err(|error| Fault::Malformed(format!("the review's {field} cannot be read: {error}")))?;
+    let part = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
+    if (part("apiVersion"), part("kind")) == (&admitter.version, &admitter.kind.kind) {
+        Ok(object)
+    } else {
+        let (kind, version) = (&admitter.kind.kind, &admitter.version);
+        Err(Fault::Malformed(format!(
+            "the review's {field} is not a {kind} of {version}, which is all that is judged here"
+        )))
+    }
+}
+
+fn encode(admitter: &Admitter, object: &Value, verdict: Verdict) -> Value {
     let mut response = json!({"allowed": verdict.errors.is_empty()});
     if !verdict.warnings.is_empty() {
         response["warnings"] = json!(verdict.warnings);
     }
-    let name = request["object"]["metadata"]["name"].as_str().or(request["name"].as_str());
-    let name = name.filter(|name| name.len() <= LONGEST_NAME).unwrap_or_default();
+    let name =
+        object["metadata"]["name"].as_str().filter(|name| name.len() <= LONGEST_NAME).unwrap_or_default();
     if !verdict.errors.is_empty() {
         let kind = &admitter.kind;
         let causes: Vec<_> = verdict
@@ -141,7 +205,7 @@ fn encode(admitter: &Admitter, request: &Value, verdict: Verdict) -> Value {
             .map(|it| json!({"field": it.path, "reason": it.reason(), "message": it.message()}))
             .collect();
         let message = invalid_message(&format!("{}.{}", kind.kind, kind.group), name, &verdict.errors);
-        info!(%message, "refused");
+        debug!(%message, "refused");
         response["status"] = json!({
             "status": "Failure", "code": 422, "reason": "Invalid", "message": message,
             "details": {"group": kind.group, "kind": kind.kind, "name": name, "causes": causes},
@@ -160,6 +224,7 @@ mod tests {
     use tower::ServiceExt;
 
     use super::*;
+    use crate::{metrics::Metrics, refusals::Refusals};
 
     fn router() -> Router {
         let judge = |new: &Value, old: Option<&Value>| {
@@ -174,11 +239,13 @@ mod tests {
         };
         let mut admitters = Admitters::default();
         admitters.add("/judge", GroupKind::new("g.io", "Thing"), "v1", Arc::new(judge));
-        admitters.router()
+        admitters.router(&Desk::new(Refusals::new("webhooks", Metrics::default())))
     }
 
     async fn post(body: impl Into<Body>) -> (u16, Vec<u8>) {
-        let request = Request::post("/judge").body(body.into()).unwrap();
+        let body = body.into();
+        let length = http_body::Body::size_hint(&body).lower();
+        let request = Request::post("/judge").header("content-length", length).body(body).unwrap();
         let response = router().oneshot(request).await.unwrap();
         let code = response.status().as_u16();
         let bytes = axum::body::to_bytes(response.into_body(), 1 << 20).await.unwrap();
@@ -258,10 +325,10 @@ mod tests {
                 br#"{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": []}"#
                     .to_vec(),
                 400,
-                "no request",
+                "not a review in JSON",
             ),
-            (deep.into_bytes(), 400, "recursion limit"),
-            (vec![b' '; BODY_LIMIT + 1], 413, "limit"),
+            (deep.into_bytes(), 400, "nested deeper than the limit of 100 levels"),
+            (vec![b' '; BODY_LIMIT + 1], 413, "the body is larger than the limit of 40 MiB"),
         ] {
             let (found, answer) = post(body).await;
             let answer = String::from_utf8(answer).unwrap();

@@ -26,6 +26,8 @@ pub mod patch;
 pub mod proxy;
 pub mod queue;
 pub mod readiness;
+mod refusals;
+mod review;
 pub mod serve;
 pub mod shell;
 mod throttle;

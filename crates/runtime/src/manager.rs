@@ -28,7 +28,9 @@ use crate::{
     proxy::ProxyVariables,
     queue::Queue,
     readiness::Readiness,
-    serve::{ListenError, listen, serve, within_budget},
+    refusals::Refusals,
+    review::Desk,
+    serve::{self, ListenError, Server, listen},
     tls::{CertificateError, CertificateFolder, OwnCertificate, ServingCertificate},
     watch::{Listener, WatchHandle, WatchTarget, describe, watch, watch_metadata, watch_secrets},
     webhook::Converters,
@@ -425,27 +427,41 @@ impl Manager {
         webhooks: &mut JoinSet<()>,
     ) -> Result<(), ManagerError> {
         let off = |address: &str| address.is_empty() || address == "0";
+        let (metrics, client) = (self.metrics.clone(), self.client.clone());
+        let refusals = |server| Refusals::new(server, metrics.clone());
         if !off(&self.options.health_addr) {
             let listener = listen("--health-addr", &self.options.health_addr).await?;
-            let run = serve(listener, health_router(self.readiness.clone()), None, self.stop.clone());
-            tasks.spawn(named("the health server", run));
+            let server = Server {
+                router: health_router(self.readiness.clone()),
+                tls: None,
+                limits: serve::DIAGNOSTICS,
+                refusals: refusals("health"),
+            };
+            tasks.spawn(named("the health server", server.run(listener, self.stop.clone())));
         }
         if !off(&self.options.diagnostics_address) {
             let listener = listen("--diagnostics-address", &self.options.diagnostics_address).await?;
             let (router, tls) = if self.options.insecure_diagnostics {
-                (metrics_router(self.metrics.clone()), None)
+                (metrics_router(metrics.clone()), None)
             } else {
                 let own = OwnCertificate::make(&["localhost"])?;
-                let router = guarded_metrics_router(self.metrics.clone(), self.client.clone());
-                (router, Some(own.serving.server_config()?))
+                (guarded_metrics_router(metrics.clone(), client), Some(own.serving.server_config()?))
             };
-            tasks.spawn(named("the diagnostics server", serve(listener, router, tls, self.stop.clone())));
+            let server =
+                Server { router, tls, limits: serve::DIAGNOSTICS, refusals: refusals("diagnostics") };
+            tasks.spawn(named("the diagnostics server", server.run(listener, self.stop.clone())));
         }
         if let Some((listener, serving)) = self.prepare_webhooks(tasks).await? {
-            let converters = std::mem::take(&mut self.converters).router();
-            let router = within_budget(converters.merge(std::mem::take(&mut self.admitters).router()));
-            let stop = self.stop_webhooks.clone();
-            webhooks.spawn(serve(listener, router, Some(serving.server_config()?), stop));
+            let refusals = refusals("webhooks");
+            let desk = Desk::new(refusals.clone());
+            let converters = std::mem::take(&mut self.converters).router(&desk);
+            let server = Server {
+                router: converters.merge(std::mem::take(&mut self.admitters).router(&desk)),
+                tls: Some(serving.server_config()?),
+                limits: serve::WEBHOOKS,
+                refusals,
+            };
+            webhooks.spawn(server.run(listener, self.stop_webhooks.clone()));
         }
         Ok(())
     }

@@ -36,6 +36,7 @@ struct Inner {
     requests: Family<RequestLabels, Counter>,
     leading: Family<LeaseLabels, Gauge>,
     events_dropped: Counter,
+    refused: Family<RefusalLabels, Counter>,
     watch_outages: Family<WatchLabels, Counter>,
     remote_health: Family<RemoteLabels, Gauge>,
     remote_checks: Family<RemoteCheckLabels, Counter>,
@@ -75,6 +76,12 @@ struct LeaseLabels {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct WatchLabels {
     resource: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RefusalLabels {
+    server: &'static str,
+    limit: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -138,6 +145,7 @@ impl Default for Metrics {
             requests: Family::default(),
             leading: Family::default(),
             events_dropped: Counter::default(),
+            refused: Family::default(),
             watch_outages: Family::default(),
             remote_health: Family::default(),
             remote_checks: Family::default(),
@@ -207,6 +215,11 @@ impl Default for Metrics {
                 inner.events_dropped.clone(),
             );
             r.register(
+                "capstan_requests_refused",
+                "Connections and requests turned away, by server and the limit that they hit",
+                inner.refused.clone(),
+            );
+            r.register(
                 "capstan_watch_outages",
                 "Times that a watch was broken for longer than a few seconds, by resource",
                 inner.watch_outages.clone(),
@@ -258,6 +271,11 @@ impl Metrics {
     /// Counts an event that was not written.
     pub fn event_dropped(&self) {
         self.inner.events_dropped.inc();
+    }
+
+    /// Counts a caller that a server turned away.
+    pub(crate) fn refused(&self, server: &'static str, limit: &'static str) {
+        self.inner.refused.get_or_create(&RefusalLabels { server, limit }).inc();
     }
 
     /// Counts an outage of a watch.

@@ -1,43 +1,65 @@
 //! HTTP servers: health, diagnostics, webhooks.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+mod noted;
+mod seats;
+
+use std::{
+    convert::Infallible,
+    net::IpAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use axum::{
     Router,
-    extract::{Request, State},
-    http::{StatusCode, header},
+    body::Body,
+    extract::Request,
     middleware::{self, Next},
     response::{IntoResponse, Response},
 };
-use hyper::server::conn::http1;
-use hyper_util::{
-    rt::{TokioIo, TokioTimer},
-    service::TowerToHyperService,
-};
+use http_body::Body as _;
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use rustls::ServerConfig;
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::Semaphore,
+    sync::Notify,
+    time::Instant,
 };
 use tokio_rustls::TlsAcceptor;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tower::ServiceExt;
 use tracing::debug;
 
-/// A client that is slower than this at shaking hands is let go.
-const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
+use self::{
+    noted::{Noted, Progress},
+    seats::{Entrance, Id, Limits, Phase, Table},
+};
+use crate::refusals::{Limit, Refusals};
+
 /// How long a connection may go without a request. The API server closes its own after 90 s: whoever did so before it
 /// could cut off a request that is just being sent.
-const SILENCE_LIMIT: Duration = Duration::from_mins(2);
+const SILENCE: Duration = Duration::from_mins(2);
 /// How long a request may take, from its head to the answer. The API server waits 30 s at most.
-const REQUEST_LIMIT: Duration = Duration::from_secs(30);
-/// Connections at once; further ones wait until they are accepted.
-const CONNECTIONS: usize = 1024;
-/// What the bodies of requests to webhooks may hold at once, in KiB. Any single one fits; further ones wait.
-const BUDGET: u32 = 128 << 10;
-/// A body that does not say how long it is may be as long as any.
-const UNKNOWN_LENGTH: u32 = 64 << 10;
+const REQUEST: Duration = Duration::from_secs(30);
+/// What a connection may hold of a head, and of an answer on its way out.
+const BUFFER: usize = 64 << 10;
 /// How long open requests may take once the server is told to stop.
 const DRAIN_LIMIT: Duration = Duration::from_secs(5);
+
+/// The API server speaks HTTP/1.1 to webhooks: a connection for each request that is under way, of which it keeps 25 for
+/// each path. It has 600 requests under way at most unless told otherwise, few of them at the same moment here.
+pub(crate) const WEBHOOKS: Limits = Limits {
+    connections: 1024,
+    per_peer: 512,
+    first_request: Duration::from_secs(8),
+    silence: SILENCE,
+    request: REQUEST,
+    answer_stall: Duration::from_secs(5),
+};
+/// The kubelet, and scrapers of metrics: a handful.
+pub(crate) const DIAGNOSTICS: Limits =
+    Limits { connections: 64, per_peer: 32, first_request: Duration::from_secs(5), ..WEBHOOKS };
 
 /// An address cannot be listened on.
 #[derive(Debug, thiserror::Error)]
@@ -79,105 +101,202 @@ pub async fn listen(flag: &'static str, value: &str) -> Result<TcpListener, List
     }
 }
 
-/// Serves plainly, or over TLS where a configuration is given, until told to stop.
-pub async fn serve(
-    listener: TcpListener,
-    router: Router,
-    tls: Option<Arc<ServerConfig>>,
-    stop: CancellationToken,
-) {
-    serve_within(listener, router, tls, stop, REQUEST_LIMIT).await;
+/// A server: what it shows, and what it allows its clients.
+pub(crate) struct Server {
+    pub(crate) router: Router,
+    /// Plain without.
+    pub(crate) tls: Option<Arc<ServerConfig>>,
+    pub(crate) limits: Limits,
+    pub(crate) refusals: Refusals,
 }
 
-async fn serve_within(
-    listener: TcpListener,
-    router: Router,
-    tls: Option<Arc<ServerConfig>>,
-    stop: CancellationToken,
-    limit: Duration,
-) {
-    let router = router.layer(middleware::from_fn(move |request, next| answer_within(limit, request, next)));
-    let room = Arc::new(Semaphore::new(CONNECTIONS));
-    let acceptor = tls.map(TlsAcceptor::from);
-    let connections = TaskTracker::new();
-    loop {
-        let accept = async {
-            let place = Arc::clone(&room).acquire_owned().await;
-            listener.accept().await.map(|accepted| (place, accepted))
-        };
-        let (place, (stream, peer)) = tokio::select! {
-            accepted = accept => match accepted {
-                Ok(accepted) => accepted,
-                Err(error) => {
-                    // Out of file descriptors, say: let the others finish first.
-                    debug!(%error, "cannot accept a connection");
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                    continue;
-                }
-            },
-            () = stop.cancelled() => break,
-        };
-        let conversation = handle(stream, peer, router.clone(), acceptor.clone(), stop.clone());
-        connections.spawn(async move {
-            conversation.await;
-            drop(place);
-        });
+impl Server {
+    /// Serves until told to stop.
+    pub(crate) async fn run(self, listener: TcpListener, stop: CancellationToken) {
+        let (request, refusals) = (self.limits.request, self.refusals.clone());
+        let answer = move |asked: Request, next| answer_within(request, refusals.clone(), asked, next);
+        let router = self.router.layer(middleware::from_fn(answer));
+        let acceptor = self.tls.map(TlsAcceptor::from);
+        let table = Arc::new(Mutex::new(Table::new(self.limits)));
+        let connections = TaskTracker::new();
+        loop {
+            let (stream, address) = tokio::select! {
+                accepted = listener.accept() => match accepted {
+                    Ok(accepted) => accepted,
+                    Err(error) => {
+                        // Out of file descriptors, say: let the others finish first.
+                        debug!(%error, "cannot accept a connection");
+                        tokio::time::sleep(Duration::from_millis(50)).await;
+                        continue;
+                    }
+                },
+                () = stop.cancelled() => break,
+            };
+            let peer = address.ip().to_canonical();
+            let Some(seat) = Seat::take(&table, peer, &self.refusals) else { continue };
+            let conversation = handle(stream, seat, router.clone(), acceptor.clone(), stop.clone());
+            connections.spawn(conversation);
+        }
+        connections.close();
+        // Whoever is slower than this has been told to stop long ago.
+        let _ = tokio::time::timeout(DRAIN_LIMIT, connections.wait()).await;
     }
-    connections.close();
-    // Whoever is slower than this has been told to stop long ago.
-    let _ = tokio::time::timeout(DRAIN_LIMIT, connections.wait()).await;
 }
 
-async fn answer_within(limit: Duration, request: Request, next: Next) -> Response {
+/// The peer of a request's connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer(pub(crate) IpAddr);
+
+/// A connection's place among the others; free again when dropped.
+struct Seat {
+    id: Id,
+    peer: IpAddr,
+    table: Arc<Mutex<Table<CancellationToken>>>,
+    /// Cancelled once the connection has to make room.
+    closed: CancellationToken,
+    /// The next deadline is earlier than the last was.
+    hurried: Notify,
+    refusals: Refusals,
+}
+
+impl Seat {
+    fn take(
+        table: &Arc<Mutex<Table<CancellationToken>>>,
+        peer: IpAddr,
+        refusals: &Refusals,
+    ) -> Option<Arc<Self>> {
+        let closed = CancellationToken::new();
+        let entrance = lock(table).enter(peer, Instant::now(), closed.clone());
+        let id = match entrance {
+            Entrance::Free(id) => id,
+            Entrance::InPlaceOf(id, other, of, limit) => {
+                other.cancel();
+                refusals.report(of, limit);
+                id
+            }
+            Entrance::Refused(limit) => {
+                refusals.report(peer, limit);
+                return None;
+            }
+        };
+        Some(Arc::new(Self {
+            id,
+            peer,
+            table: Arc::clone(table),
+            closed,
+            hurried: Notify::new(),
+            refusals: refusals.clone(),
+        }))
+    }
+
+    fn note(&self, phase: Phase) {
+        if lock(&self.table).note(self.id, phase, Instant::now()) {
+            self.hurried.notify_one();
+        }
+    }
+
+    /// Notes what becomes of a body.
+    fn noting(self: &Arc<Self>, moved: Phase, done: Phase) -> impl Fn(Progress) + use<> {
+        let seat = Arc::clone(self);
+        move |progress| seat.note(if progress == Progress::Done { done } else { moved })
+    }
+
+    /// Ends when the connection has to: it makes room, or its client is too slow.
+    async fn ended(&self) {
+        let too_slow = async {
+            loop {
+                let Some((deadline, limit)) = lock(&self.table).deadline(self.id) else { return };
+                if deadline <= Instant::now() {
+                    if let Some(limit) = limit {
+                        self.refusals.report(self.peer, limit);
+                    }
+                    return;
+                }
+                tokio::select! {
+                    () = tokio::time::sleep_until(deadline) => {}
+                    () = self.hurried.notified() => {}
+                }
+            }
+        };
+        tokio::select! {
+            () = too_slow => {}
+            () = self.closed.cancelled() => {}
+        }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        lock(&self.table).leave(self.id);
+    }
+}
+
+fn lock<T>(table: &Mutex<T>) -> MutexGuard<'_, T> {
+    table.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn answer_within(limit: Duration, refusals: Refusals, request: Request, next: Next) -> Response {
+    let peer = request.extensions().get::<Peer>().copied();
     if let Ok(response) = tokio::time::timeout(limit, next.run(request)).await {
         return response;
     }
-    let words = format!("the request was not complete within {limit:?}\n");
-    (StatusCode::REQUEST_TIMEOUT, [(header::CONNECTION, "close")], words).into_response()
-}
-
-/// Bounds the memory that requests take: a body is read only once there is room for all of it.
-pub fn within_budget(router: Router) -> Router {
-    let budget = Arc::new(Semaphore::new(BUDGET as usize));
-    router.layer(middleware::from_fn_with_state(budget, read_within_budget))
-}
-
-async fn read_within_budget(State(budget): State<Arc<Semaphore>>, request: Request, next: Next) -> Response {
-    let length = request.headers().get(header::CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse().ok());
-    // Nothing is read of what is longer than any route allows.
-    let needed = length
-        .map_or(UNKNOWN_LENGTH, |bytes: u64| u32::try_from(bytes / 1024 + 1).unwrap_or(BUDGET).min(BUDGET));
-    let _room = budget.acquire_many(needed).await;
-    next.run(request).await
+    let limit = Limit::RequestTime(limit);
+    if let Some(Peer(peer)) = peer {
+        refusals.report(peer, limit);
+    }
+    limit.into_response()
 }
 
 async fn handle(
     stream: TcpStream,
-    peer: SocketAddr,
+    seat: Arc<Seat>,
     router: Router,
     acceptor: Option<TlsAcceptor>,
     stop: CancellationToken,
 ) {
-    let result = match acceptor {
-        None => converse(TokioIo::new(stream), router, stop).await,
-        Some(acceptor) => match tokio::time::timeout(HANDSHAKE_LIMIT, acceptor.accept(stream)).await {
-            Ok(Ok(stream)) => converse(TokioIo::new(stream), router, stop).await,
-            Ok(Err(error)) => return debug!(%peer, %error, "TLS handshake failed"),
-            Err(_) => return debug!(%peer, "TLS handshake took too long"),
-        },
+    let peer = seat.peer;
+    let conversation = async {
+        match acceptor {
+            None => converse(TokioIo::new(stream), &seat, router, stop).await,
+            Some(acceptor) => match acceptor.accept(stream).await {
+                Ok(stream) => converse(TokioIo::new(stream), &seat, router, stop).await,
+                Err(error) => return debug!(%peer, %error, "TLS handshake failed"),
+            },
+        }
+        .unwrap_or_else(|error| debug!(%peer, %error, "connection broken"));
     };
-    if let Err(error) = result {
-        debug!(%peer, %error, "connection broken");
+    tokio::select! {
+        () = conversation => {}
+        () = seat.ended() => debug!(%peer, "connection closed"),
     }
 }
 
-async fn converse<I>(io: I, router: Router, stop: CancellationToken) -> Result<(), hyper::Error>
+async fn converse<I>(
+    io: I,
+    seat: &Arc<Seat>,
+    router: Router,
+    stop: CancellationToken,
+) -> Result<(), hyper::Error>
 where
     I: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
 {
+    let service = service_fn(|request: hyper::Request<Incoming>| {
+        let (seat, router) = (Arc::clone(seat), router.clone());
+        async move {
+            seat.note(if request.body().is_end_stream() { Phase::Working } else { Phase::Receiving });
+            let of_request = seat.noting(Phase::Receiving, Phase::Working);
+            let mut request = request.map(|body| Body::new(Noted::new(body, of_request)));
+            request.extensions_mut().insert(Peer(seat.peer));
+            let response = router.oneshot(request).await?;
+            seat.note(Phase::Answering);
+            Ok::<_, Infallible>(
+                response.map(|body| Noted::new(body, seat.noting(Phase::Answering, Phase::Idle))),
+            )
+        }
+    });
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(SILENCE_LIMIT);
-    let mut connection = std::pin::pin!(builder.serve_connection(io, TowerToHyperService::new(router)));
+    builder.timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(BUFFER);
+    let mut connection = std::pin::pin!(builder.serve_connection(io, service));
     tokio::select! {
         result = connection.as_mut() => result,
         () = stop.cancelled() => {
@@ -189,72 +308,148 @@ where
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
     use axum::{
-        body::{Body, Bytes},
-        extract::DefaultBodyLimit,
-        routing::post,
+        body::Bytes,
+        routing::{get, post},
     };
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tower::ServiceExt;
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        task::JoinHandle,
+    };
 
     use super::*;
+    use crate::metrics::Metrics;
+
+    struct Running {
+        address: std::net::SocketAddr,
+        metrics: Metrics,
+        stop: CancellationToken,
+        task: JoinHandle<()>,
+    }
+
+    impl Running {
+        async fn start(limits: Limits, router: Router) -> Self {
+            let listener = listen("--flag", "127.0.0.1:0").await.unwrap();
+            let (address, metrics) = (listener.local_addr().unwrap(), Metrics::default());
+            let refusals = Refusals::new("webhooks", metrics.clone());
+            let stop = CancellationToken::new();
+            let server = Server { router, tls: None, limits, refusals };
+            let task = tokio::spawn(server.run(listener, stop.clone()));
+            Self { address, metrics, stop, task }
+        }
+
+        async fn connect(&self) -> TcpStream {
+            TcpStream::connect(self.address).await.unwrap()
+        }
+
+        /// Asks on a connection that stays open.
+        async fn ask(&self, stream: &mut TcpStream) -> String {
+            stream.write_all(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n").await.unwrap();
+            let mut answer = [0; 15];
+            stream.read_exact(&mut answer).await.unwrap();
+            let mut rest = [0; 4096];
+            assert!(stream.read(&mut rest).await.unwrap() > 0);
+            String::from_utf8(answer.to_vec()).unwrap()
+        }
+
+        /// All that comes until the connection is closed.
+        async fn rest(stream: &mut TcpStream) -> String {
+            let mut text = Vec::new();
+            // A connection that is cut off has ended as well.
+            let _ = stream.read_to_end(&mut text).await;
+            String::from_utf8(text).unwrap()
+        }
+
+        fn refused(&self, limit: &str) -> bool {
+            self.metrics
+                .expose()
+                .contains(&format!("capstan_requests_refused_total{{server=\"webhooks\",limit=\"{limit}\"}}"))
+        }
+
+        async fn end(self) {
+            self.stop.cancel();
+            self.task.await.unwrap();
+        }
+    }
+
+    fn router() -> Router {
+        Router::new().route("/", get(|| async { "here" }).post(|_: Bytes| async {}))
+    }
 
     #[tokio::test]
     async fn a_request_that_is_never_complete_is_let_go() {
-        let listener = listen("--flag", "127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let router = Router::new().route("/", post(|_: Bytes| async {}));
-        let stop = CancellationToken::new();
-        let limit = Duration::from_millis(100);
-        let server = tokio::spawn(serve_within(listener, router, None, stop.clone(), limit));
-        let mut stream = TcpStream::connect(address).await.unwrap();
+        let limits = Limits { request: Duration::from_millis(100), ..WEBHOOKS };
+        let server = Running::start(limits, router()).await;
+        let mut stream = server.connect().await;
         stream.write_all(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nhalf").await.unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.unwrap();
-        assert!(answer.starts_with("HTTP/1.1 408") && answer.contains("not complete"), "{answer}");
-        stop.cancel();
-        server.await.unwrap();
+        let answer = Running::rest(&mut stream).await;
+        assert!(
+            answer.starts_with("HTTP/1.1 408") && answer.contains("not complete within 100ms"),
+            "{answer}"
+        );
+        assert!(server.refused("request_time"));
+        server.end().await;
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn whoever_says_nothing_is_let_go_later_than_the_api_server_would_leave() {
-        let (client, server) = tokio::io::duplex(64);
-        let began = tokio::time::Instant::now();
-        let result = converse(TokioIo::new(server), Router::new(), CancellationToken::new()).await;
-        assert!(result.unwrap_err().is_timeout());
-        assert!(began.elapsed() > Duration::from_secs(90), "{:?}", began.elapsed());
-        drop(client);
+    #[tokio::test]
+    async fn whoever_connects_has_to_ask_something() {
+        let limits = Limits { first_request: Duration::from_millis(100), ..WEBHOOKS };
+        let server = Running::start(limits, router()).await;
+        for start in [&b""[..], b"GET / HTTP/1.1\r\nHost: "] {
+            let mut stream = server.connect().await;
+            stream.write_all(start).await.unwrap();
+            assert_eq!(Running::rest(&mut stream).await, "");
+        }
+        assert!(server.refused("first_request"));
+        // Between requests there is more time.
+        let mut stream = server.connect().await;
+        assert_eq!(server.ask(&mut stream).await, "HTTP/1.1 200 OK");
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert_eq!(server.ask(&mut stream).await, "HTTP/1.1 200 OK");
+        server.end().await;
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn bodies_wait_until_there_is_room() {
-        let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-        let counters = (Arc::clone(&now), Arc::clone(&most));
-        let work = move |body: Bytes| async move {
-            let busy = counters.0.fetch_add(1, Ordering::SeqCst) + 1;
-            counters.1.fetch_max(busy, Ordering::SeqCst);
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            counters.0.fetch_sub(1, Ordering::SeqCst);
-            body.len().to_string()
+    #[tokio::test]
+    async fn a_connection_that_is_used_outlives_any_number_of_idle_ones() {
+        let limits = Limits { connections: 20, per_peer: 10, ..WEBHOOKS };
+        let server = Running::start(limits, router()).await;
+        let mut used = server.connect().await;
+        assert_eq!(server.ask(&mut used).await, "HTTP/1.1 200 OK");
+        let mut idle = Vec::new();
+        for _ in 0..50 {
+            idle.push(server.connect().await);
+            assert_eq!(server.ask(&mut server.connect().await).await, "HTTP/1.1 200 OK");
+        }
+        assert_eq!(server.ask(&mut used).await, "HTTP/1.1 200 OK");
+        assert_eq!(Running::rest(&mut idle[0]).await, "", "it made room");
+        assert!(server.refused("peer_connections"));
+        server.end().await;
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_is_not_taken_is_given_up() {
+        let limits = Limits { answer_stall: Duration::from_millis(200), ..WEBHOOKS };
+        // More than what lies between two programs on one machine.
+        let endless = || async {
+            Body::from_stream(futures::stream::repeat_with(|| {
+                Ok::<_, Infallible>(Bytes::from(vec![b'x'; 1 << 16]))
+            }))
         };
-        let router = within_budget(Router::new().route("/", post(work))).layer(DefaultBodyLimit::disable());
-        let send = |length: Option<&'static str>| {
-            let mut request = Request::post("/");
-            if let Some(length) = length {
-                request = request.header(header::CONTENT_LENGTH, length);
+        let server = Running::start(limits, router().route("/endless", post(endless))).await;
+        let mut stream = server.connect().await;
+        stream.write_all(b"POST /endless HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n").await.unwrap();
+        let given_up = async {
+            while !server.refused("answer_stall") {
+                tokio::time::sleep(Duration::from_millis(10)).await;
             }
-            router.clone().oneshot(request.body(Body::from("body")).unwrap())
         };
-        // Small ones do not wait for each other.
-        let all = futures::future::join_all((0..100).map(|_| send(Some("4")))).await;
-        assert!(all.iter().all(|it| it.as_ref().unwrap().status() == StatusCode::OK));
-        assert_eq!(most.swap(0, Ordering::SeqCst), 100);
-        // Of large ones and of those that do not say, two fit; no length is too long to be answered.
-        let large = [Some("67000000"), None, Some("66000000"), None, Some("18446744073709551615"), Some("x")];
-        let all = futures::future::join_all(large.map(send)).await;
-        assert!(all.iter().all(|it| it.as_ref().unwrap().status() == StatusCode::OK));
-        assert!((1..=2).contains(&most.load(Ordering::SeqCst)), "{most:?}");
+        tokio::time::timeout(Duration::from_secs(30), given_up).await.unwrap();
+        server.end().await;
+    }
+
+    #[test]
+    fn the_api_server_closes_its_connections_first() {
+        // It keeps those that it has used for 90 s.
+        assert!(WEBHOOKS.silence > Duration::from_secs(90));
     }
 }

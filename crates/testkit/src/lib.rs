@@ -13,6 +13,7 @@ pub mod fakes;
 pub mod faults;
 pub mod gate;
 pub mod generic;
+pub mod hostile;
 pub mod matrix;
 mod plane;
 pub mod requests;

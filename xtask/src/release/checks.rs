@@ -41,6 +41,26 @@ pub(super) fn contract_with_clusterctl(names: &Names, objects: &[Value]) {
     assert!(container["args"].to_string().contains("${CAPI_DIAGNOSTICS_ADDRESS:=:8443}"));
 }
 
+/// The manager's Pod is reached on the ports that the policy names, and has a limit on its memory.
+pub(super) fn the_network_is_kept_out(names: &Names, objects: &[Value]) {
+    let [policy] = of_kind(objects, "NetworkPolicy")[..] else { panic!("one NetworkPolicy") };
+    let [deployment] = of_kind(objects, "Deployment")[..] else { panic!("one Deployment") };
+    let template = &deployment["spec"]["template"];
+    assert_eq!(policy["spec"]["podSelector"]["matchLabels"], template["metadata"]["labels"]);
+    let container = &template["spec"]["containers"][0];
+    assert_eq!(container["resources"]["limits"], json!({"memory": "512Mi"}));
+    // As it is once clusterctl has filled in the default: webhooks for everybody, metrics for Pods, health for nobody.
+    let text = names.components(vec![policy.clone()]).replace("${CAPI_WEBHOOK_PEERS:=[]}", "[]");
+    let policy: Value = serde_saphyr::from_str(&text).unwrap();
+    let rules = policy["spec"]["ingress"].as_array().unwrap();
+    let expected = [("webhook-server", json!([])), ("metrics", json!([{"namespaceSelector": {}}]))];
+    for (rule, (port, peers)) in rules.iter().zip(&expected) {
+        assert_eq!((&rule["ports"][0]["port"], &rule["from"]), (&json!(port), peers));
+        assert!(container["ports"].as_array().unwrap().iter().any(|it| it["name"] == *port));
+    }
+    assert_eq!((rules.len(), &policy["spec"]["policyTypes"]), (expected.len(), &json!(["Ingress"])));
+}
+
 /// Service → Pod, webhooks and CRDs → Service, bindings → roles and account.
 pub(super) fn everything_is_found(objects: &[Value]) {
     let [service] = of_kind(objects, "Service")[..] else { panic!("one Service") };

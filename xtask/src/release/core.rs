@@ -49,6 +49,7 @@ fn components(version: &Version) -> Vec<Value> {
         NAMES.own_binding(),
         NAMES.cluster_binding("capi-manager-rolebinding", "capi-aggregated-manager-role"),
         NAMES.service(),
+        NAMES.network_policy(),
         NAMES.deployment(version),
         json!(mutating),
         json!(validating),
@@ -121,6 +122,11 @@ mod tests {
         let [deployment] = checks::of_kind(&objects, "Deployment")[..] else { panic!("one Deployment") };
         assert_eq!(deployment["metadata"]["name"], "capi-controller-manager");
         assert_eq!(deployment["spec"]["template"]["spec"]["containers"][0]["args"][1], "core");
+    }
+
+    #[test]
+    fn the_network_is_kept_out() {
+        checks::the_network_is_kept_out(&NAMES, &objects());
     }
 
     #[test]

@@ -48,6 +48,7 @@ fn components(version: &Version) -> Vec<Value> {
         NAMES.own_binding(),
         NAMES.cluster_binding(MANAGER_BINDING, MANAGER_ROLE),
         NAMES.service(),
+        NAMES.network_policy(),
         NAMES.deployment(version),
     ]);
     objects
@@ -128,6 +129,11 @@ mod tests {
             let name = object["metadata"]["name"].as_str().unwrap();
             assert!(name.starts_with("capstan-local-system-"), "clusterctl would never delete {name}");
         }
+    }
+
+    #[test]
+    fn the_network_is_kept_out() {
+        checks::the_network_is_kept_out(&NAMES, &objects());
     }
 
     #[test]

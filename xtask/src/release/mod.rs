@@ -103,6 +103,26 @@ impl Names {
             "ports": [{"port": 443, "targetPort": "webhook-server"}], "selector": {label::PROVIDER: self.provider}}})
     }
 
+    /// Who may connect to the manager: to its webhooks whom a variable names, or everybody, for the API server is no Pod
+    /// that could be selected; to its metrics, Pods. The kubelet needs no rule: what runs on a Pod's node reaches it.
+    fn network_policy(&self) -> Value {
+        json!({"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy",
+            "metadata": self.namespaced(&format!("{}-controller-manager", self.prefix)),
+            "spec": {
+                "podSelector": {"matchLabels": self.pod_labels()},
+                "policyTypes": ["Ingress"],
+                "ingress": [
+                    {"from": "${CAPI_WEBHOOK_PEERS:=[]}", "ports": [{"port": "webhook-server", "protocol": "TCP"}]},
+                    {"from": [{"namespaceSelector": {}}], "ports": [{"port": "metrics", "protocol": "TCP"}]},
+                ],
+            },
+        })
+    }
+
+    fn pod_labels(&self) -> Value {
+        json!({label::PROVIDER: self.provider, "control-plane": "controller-manager"})
+    }
+
     fn namespaced(&self, name: &str) -> Value {
         json!({"name": name, "namespace": self.namespace})
     }
@@ -129,7 +149,7 @@ impl Names {
     }
 
     fn deployment(&self, version: &Version) -> Value {
-        let labels = json!({label::PROVIDER: self.provider, "control-plane": "controller-manager"});
+        let labels = self.pod_labels();
         let from_field =
             |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});
         let port =
@@ -166,7 +186,8 @@ impl Names {
                             "ports": [port("webhook-server", 9443), port("healthz", 9440), port("metrics", 8443)],
                             "livenessProbe": probe("/healthz"),
                             "readinessProbe": probe("/readyz"),
-                            "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}},
+                            // docs/release.md says what the limit is made of.
+                            "resources": {"limits": {"memory": "512Mi"}, "requests": {"cpu": "10m", "memory": "32Mi"}},
                             "securityContext": {
                                 "allowPrivilegeEscalation": false,
                                 "capabilities": {"drop": ["ALL"]},

@@ -4,13 +4,17 @@ use capstan_runtime::{
     manager::Manager,
     shell::{host_name, stop_on_signal},
 };
-use tracing::warn;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use tracing::{debug, warn};
 
 use crate::{
     cli::{Controllers, ManagerArgs},
     error::CommandError,
     logging,
 };
+
+/// Files that serve a full house: 1,024 connections to the webhooks, and a thousand Clusters.
+const ENOUGH_FILES: u64 = 4096;
 
 /// A part of the management plane that a manager can run.
 struct Part {
@@ -45,6 +49,7 @@ pub(crate) async fn run(args: ManagerArgs) -> Result<(), CommandError> {
     if let Some(gates) = args.feature_gates.as_deref().filter(|gates| !gates.is_empty()) {
         warn!(gates, "--feature-gates has no effect: there are no feature gates here");
     }
+    open_all_files();
     let stop = stop_on_signal().map_err(|error| CommandError::new("cannot listen for signals", error))?;
     let parts = chosen(args.which);
     let first = parts.first().ok_or_else(|| CommandError::plain("there are no controllers to run"))?;
@@ -59,6 +64,20 @@ pub(crate) async fn run(args: ManagerArgs) -> Result<(), CommandError> {
         (part.register)(&mut manager, &args)?;
     }
     manager.run().await.map_err(wrap)
+}
+
+/// Lets the process open as many files as it may. Each connection is one, and what a container may open without asking
+/// (1,024) is less than what all servers and workload clusters together need.
+fn open_all_files() {
+    let raised = getrlimit(Resource::RLIMIT_NOFILE)
+        .and_then(|(_, most)| setrlimit(Resource::RLIMIT_NOFILE, most, most).map(|()| most));
+    match raised {
+        Ok(files) if files < ENOUGH_FILES => {
+            warn!(files, "the limit on open files is low: connections may fail beyond it");
+        }
+        Ok(files) => debug!(files, "open files are limited"),
+        Err(error) => warn!(%error, "cannot raise the limit on open files"),
+    }
 }
 
 fn chosen(which: Controllers) -> Vec<&'static Part> {

@@ -20,6 +20,7 @@ mod handshake;
 mod kubeconfig;
 mod machines;
 mod management;
+mod overload;
 mod provider;
 mod provider_matrix;
 mod proxies;
