@@ -45,6 +45,11 @@ test-compat: upstream control-plane ## Run the suites beside upstream's own bina
 	$(call say,Every check of the contract on every broken provider)
 	@$(CARGO) test --locked -p capstan-conformance --test dynamic -- --ignored
 
+.PHONY: fuzz
+fuzz: ## Run the fuzz targets, TIME seconds each (30), all or TARGETS
+	$(call say,Fuzz targets)
+	@CARGO=$(CARGO) fuzz/run.sh $(or $(TIME),30) $(TARGETS)
+
 .PHONY: upstream
 upstream:
 	$(call say,Fetching upstream's Go modules into $(UPSTREAM_DIR))

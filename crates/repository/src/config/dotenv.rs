@@ -1,13 +1,17 @@
 //! Files of `NAME=value` lines, as `subosito/gotenv` reads them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::value::{Map, Value};
+
+/// The variables of a file may not stand for more text than this, in bytes: a line can double the one before it.
+const MOST_COPIED_TEXT: usize = 16 << 20;
 
 /// Reads the lines. `$NAME` and `${NAME}` outside of single quotes stand for what the environment, or else an
 /// earlier line, has under that name.
 pub(super) fn read(text: &str, environment: &BTreeMap<String, String>) -> Result<Map, String> {
-    let mut entries = Map::new();
+    let mut entries = Entries::default();
+    let mut room = MOST_COPIED_TEXT;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n").replace('\r', "\n");
     let mut lines = text.lines().enumerate();
     while let Some((number, line)) = lines.next() {
@@ -19,22 +23,51 @@ pub(super) fn read(text: &str, environment: &BTreeMap<String, String>) -> Result
         let malformed = || fail("expected NAME=value");
         let start = split(&line).ok_or_else(malformed)?.1.chars().next();
         if let Some(quote) = start.filter(|it| matches!(it, '"' | '\'')) {
-            while split(&line).and_then(|(_, value)| quoted(value, quote)).is_none() {
+            let mut is_closed = split(&line).is_some_and(|(_, value)| quoted(value, quote).is_some());
+            // Lines before could not close it, and what follows them does not change that.
+            while !is_closed {
                 let Some((_, next)) = lines.next() else {
                     return Err(fail(&format!("the quote {quote} is not closed")));
                 };
                 line.push('\n');
                 line.push_str(next);
+                is_closed = closing(next, quote).is_some();
             }
         }
         let (name, value) = split(&line).ok_or_else(malformed)?;
-        let value = meaning(value, &|name| lookup(name, environment, &entries));
-        match entries.iter_mut().find(|(it, _)| it == name) {
-            Some(entry) => entry.1 = Value::Text(value),
-            None => entries.push((name.to_owned(), Value::Text(value))),
+        let mut lookup = |name: &str| {
+            let text =
+                environment.get(name).map(String::as_str).or_else(|| entries.get(name)).unwrap_or_default();
+            room = room.checked_sub(text.len())?;
+            Some(text.to_owned())
+        };
+        let value = meaning(value, &mut lookup).ok_or_else(|| {
+            fail(&format!("the variables so far stand for more than {} MiB of text", MOST_COPIED_TEXT >> 20))
+        })?;
+        entries.set(name, value);
+    }
+    Ok(entries.in_order.into_iter().map(|(name, value)| (name, Value::Text(value))).collect())
+}
+
+/// What was read so far, and where each name is among it.
+#[derive(Default)]
+struct Entries {
+    in_order: Vec<(String, String)>,
+    places: HashMap<String, usize>,
+}
+
+impl Entries {
+    fn get(&self, name: &str) -> Option<&str> {
+        self.in_order.get(*self.places.get(name)?).map(|(_, value)| value.as_str())
+    }
+
+    fn set(&mut self, name: &str, value: String) {
+        let place = *self.places.entry(name.to_owned()).or_insert(self.in_order.len());
+        match self.in_order.get_mut(place) {
+            Some(entry) => entry.1 = value,
+            None => self.in_order.push((name.to_owned(), value)),
         }
     }
-    Ok(entries)
 }
 
 /// Name and value of a line, which are parted by `=` or by a colon and a space.
@@ -56,17 +89,26 @@ fn split(line: &str) -> Option<(&str, &str)> {
 /// What is between a quote and the last one of its kind that only a comment follows.
 fn quoted(value: &str, quote: char) -> Option<&str> {
     let inner = value.strip_prefix(quote)?;
-    inner.rmatch_indices(quote).find_map(|(at, _)| {
-        let (content, rest) = inner.split_at_checked(at)?;
-        let rest = rest.strip_prefix(quote)?.trim();
+    inner.get(..closing(inner, quote)?)
+}
+
+/// Where the last quote is that ends a value.
+fn closing(text: &str, quote: char) -> Option<usize> {
+    let text = text.trim_end();
+    text.rmatch_indices(quote).map(|(at, _)| at).find(|at| {
+        let (content, rest) = text.split_at_checked(*at).unwrap_or_default();
+        let rest = rest.strip_prefix(quote).unwrap_or_default().trim_start();
         let escaped = quote == '"' && content.ends_with('\\');
-        (!escaped && (rest.is_empty() || rest.starts_with('#'))).then_some(content)
+        !escaped && (rest.is_empty() || rest.starts_with('#'))
     })
 }
 
-fn meaning(value: &str, lookup: &dyn Fn(&str) -> String) -> String {
+type Lookup<'a> = dyn FnMut(&str) -> Option<String> + 'a;
+
+/// Nothing if the lookup has no room left.
+fn meaning(value: &str, lookup: &mut Lookup<'_>) -> Option<String> {
     if let Some(literal) = quoted(value, '\'') {
-        return literal.to_owned();
+        return Some(literal.to_owned());
     }
     match quoted(value, '"') {
         Some(content) => {
@@ -91,7 +133,7 @@ fn unescape(text: &str) -> String {
     result
 }
 
-fn expand(text: &str, lookup: &dyn Fn(&str) -> String) -> String {
+fn expand(text: &str, lookup: &mut Lookup<'_>) -> Option<String> {
     let mut result = String::new();
     let mut rest = text;
     while let Some(at) = rest.find('$') {
@@ -113,16 +155,11 @@ fn expand(text: &str, lookup: &dyn Fn(&str) -> String) -> String {
             result.push('$');
             rest = after;
         } else {
-            result.push_str(&lookup(name));
+            result.push_str(&lookup(name)?);
             rest = others.strip_prefix('}').unwrap_or(others);
         }
     }
-    result + rest
-}
-
-fn lookup(name: &str, environment: &BTreeMap<String, String>, entries: &Map) -> String {
-    let earlier = || entries.iter().find(|(it, _)| it == name).and_then(|(_, value)| value.text());
-    environment.get(name).cloned().or_else(earlier).unwrap_or_default()
+    Some(result + rest)
 }
 
 #[cfg(test)]
@@ -164,5 +201,27 @@ mod tests {
                 assert!(read.unwrap_err().starts_with("line 4: "));
             }
         }
+    }
+
+    #[test]
+    fn lines_cannot_double_each_other_without_end() {
+        let doubled = |lines: usize| {
+            let line = |at: usize| format!("V{at}=$V{before}$V{before}\n", before = at - 1);
+            read(&format!("V0=x\n{}", (1..=lines).map(line).collect::<String>()), &BTreeMap::new())
+        };
+        let last = doubled(20).unwrap().pop().and_then(|(_, value)| value.text());
+        assert_eq!(last.map(|it| it.len()), Some(1 << 20));
+        let error = doubled(64).unwrap_err();
+        assert_eq!(error, "line 25: the variables so far stand for more than 16 MiB of text");
+    }
+
+    /// Looking through all lines for each one would take minutes here.
+    #[test]
+    fn many_lines_are_read() {
+        let variables: String = (0..200_000).map(|at| format!("SOME_LONG_COMMON_PREFIX_{at}=1\n")).collect();
+        let text = format!("{variables}Q=\"{}\"\n", "line\n".repeat(200_000));
+        let entries = read(&text, &BTreeMap::new()).unwrap();
+        assert_eq!(entries.len(), 200_001);
+        assert_eq!(entries.last().and_then(|(_, value)| value.text()).map(|it| it.len()), Some(1_000_000));
     }
 }

@@ -18,6 +18,8 @@ use crate::config::value::{Map, Value};
 
 /// Aliases may not blow a small file up to more values than this.
 const MOST_VALUES: usize = 200_000;
+/// Nor to more text than this, in bytes.
+const MOST_COPIED_TEXT: usize = 16 << 20;
 const DEEPEST: usize = 100;
 const CORE_SCHEMA: &str = "tag:yaml.org,2002:";
 
@@ -35,14 +37,29 @@ pub(crate) fn read(text: &str) -> Result<Value, YamlError> {
     let mut options = Options::default();
     options.set_emit_comments(false);
     let events = Parser::new_from_str_with_options(text, options);
-    Reader { events, anchors: HashMap::new(), values: 0, line: 1 }.document()
+    Reader { events, anchors: HashMap::new(), values: 0, copied_text: 0, line: 1 }.document()
 }
 
 struct Reader<P> {
     events: P,
-    anchors: HashMap<usize, Value>,
+    anchors: HashMap<usize, Anchored>,
     values: usize,
+    copied_text: usize,
     line: usize,
+}
+
+/// What an alias stands for.
+struct Anchored {
+    value: Value,
+    extent: Extent,
+}
+
+/// How large a value is, all that is in it counted.
+#[derive(Clone, Copy)]
+struct Extent {
+    values: usize,
+    text: usize,
+    depth: usize,
 }
 
 impl<'a, P: Iterator<Item = Result<(Event<'a>, Span), ScanError>>> Reader<P> {
@@ -68,31 +85,39 @@ impl<'a, P: Iterator<Item = Result<(Event<'a>, Span), ScanError>>> Reader<P> {
     }
 
     fn value(&mut self, event: Event<'a>, depth: usize) -> Result<Value, YamlError> {
-        if depth > DEEPEST {
-            return self.fail(format!("values are nested more than {DEEPEST} deep"));
-        }
+        self.check_depth(depth)?;
         self.count(1)?;
         let (anchor, value) = match event {
             Event::Scalar(text, style, anchor, tag) => (anchor, self.scalar(&text, style, tag)?),
             Event::SequenceStart(_, anchor, _) => (anchor, self.list(depth)?),
             Event::MappingStart(_, anchor, _) => (anchor, self.map(depth)?),
-            Event::Alias(anchor) => (0, self.alias(anchor)?),
+            Event::Alias(anchor) => (0, self.alias(anchor, depth)?),
             _ => (0, Value::Null),
         };
-        if anchor != 0 {
-            self.anchors.insert(anchor, value.clone());
-        }
+        self.remember(anchor, &value)?;
         Ok(value)
     }
 
-    fn alias(&mut self, anchor: usize) -> Result<Value, YamlError> {
-        match self.anchors.get(&anchor).cloned() {
-            Some(value) => {
-                self.count(count(&value))?;
-                Ok(value)
-            }
-            None => self.fail("an alias stands inside of what it names".to_owned()),
+    /// Keeps a value that has an anchor.
+    fn remember(&mut self, anchor: usize, value: &Value) -> Result<(), YamlError> {
+        if anchor == 0 {
+            return Ok(());
         }
+        let extent = Extent::of(value);
+        self.copy_text(extent.text)?;
+        self.anchors.insert(anchor, Anchored { value: value.clone(), extent });
+        Ok(())
+    }
+
+    fn alias(&mut self, anchor: usize, depth: usize) -> Result<Value, YamlError> {
+        let Some(Extent { values, text, depth: height }) = self.anchors.get(&anchor).map(|it| it.extent)
+        else {
+            return self.fail("an alias stands inside of what it names".to_owned());
+        };
+        self.check_depth(depth + height)?;
+        self.count(values)?;
+        self.copy_text(text)?;
+        Ok(self.anchors.get(&anchor).map_or(Value::Null, |it| it.value.clone()))
     }
 
     fn list(&mut self, depth: usize) -> Result<Value, YamlError> {
@@ -141,12 +166,10 @@ impl<'a, P: Iterator<Item = Result<(Event<'a>, Span), ScanError>>> Reader<P> {
         match event {
             Event::Scalar(text, _, anchor, _) => {
                 let text = text.into_owned();
-                if anchor != 0 {
-                    self.anchors.insert(anchor, Value::Text(text.clone()));
-                }
+                self.remember(anchor, &Value::Text(text.clone()))?;
                 Ok(text)
             }
-            Event::Alias(anchor) => match self.alias(anchor)?.text() {
+            Event::Alias(anchor) => match self.alias(anchor, 0)?.text() {
                 Some(text) => Ok(text),
                 None => self.fail("a key must be text".to_owned()),
             },
@@ -216,16 +239,47 @@ impl<'a, P: Iterator<Item = Result<(Event<'a>, Span), ScanError>>> Reader<P> {
         Ok(())
     }
 
+    fn copy_text(&mut self, more: usize) -> Result<(), YamlError> {
+        self.copied_text = self.copied_text.saturating_add(more);
+        if self.copied_text > MOST_COPIED_TEXT {
+            let limit = MOST_COPIED_TEXT >> 20;
+            return self.fail(format!("the aliases stand for more than {limit} MiB of text"));
+        }
+        Ok(())
+    }
+
+    fn check_depth(&self, depth: usize) -> Result<(), YamlError> {
+        if depth > DEEPEST {
+            return self.fail(format!("values are nested more than {DEEPEST} deep"));
+        }
+        Ok(())
+    }
+
     fn fail<T>(&self, problem: String) -> Result<T, YamlError> {
         Err(YamlError { line: self.line, problem })
     }
 }
 
-fn count(value: &Value) -> usize {
-    match value {
-        Value::List(items) => 1 + items.iter().map(count).sum::<usize>(),
-        Value::Map(entries) => 1 + entries.iter().map(|(_, it)| count(it)).sum::<usize>(),
-        _ => 1,
+impl Extent {
+    fn of(value: &Value) -> Self {
+        let mut extent = Self { values: 1, text: 0, depth: 0 };
+        match value {
+            Value::Text(text) => extent.text = text.len(),
+            Value::List(items) => items.iter().for_each(|item| extent.add(item)),
+            Value::Map(entries) => entries.iter().for_each(|(key, item)| {
+                extent.text += key.len();
+                extent.add(item);
+            }),
+            _ => {}
+        }
+        extent
+    }
+
+    fn add(&mut self, part: &Value) {
+        let part = Self::of(part);
+        self.values += part.values;
+        self.text += part.text;
+        self.depth = self.depth.max(part.depth + 1);
     }
 }
 

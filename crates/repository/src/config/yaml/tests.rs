@@ -110,6 +110,10 @@ fn what_cannot_be_read_is_told_with_its_line() {
     let levels: Vec<_> = (1..9).map(level).collect();
     let bomb = format!("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n{}\n", levels.join("\n"));
     let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    let text = format!("a: &a {}\nb: [{}]\n", "x".repeat(64 << 10), "*a, ".repeat(1000));
+    let anchors = format!("{}{}{}", "&a [".repeat(90), "x".repeat(1 << 20), "]".repeat(90));
+    let nested = |inner: &str| format!("{}{inner}{}", "[".repeat(60), "]".repeat(60));
+    let deep_alias = format!("a: &a {}\nb: {}\n", nested("x"), nested("*a"));
     for (yaml, line, part) in [
         ("a: 1\nb: 2\na: 3\n", 3, "\"a\" occurs twice"),
         ("x:\n  a: 1\n  a: 2\n", 3, "\"a\" occurs twice"),
@@ -121,6 +125,9 @@ fn what_cannot_be_read_is_told_with_its_line() {
         ("a: &x [*x]\n", 1, ""),
         (bomb.as_str(), 5, "more than 200000 values"),
         (deep.as_str(), 1, ""),
+        (text.as_str(), 2, "the aliases stand for more than 16 MiB of text"),
+        (anchors.as_str(), 1, "the aliases stand for more than 16 MiB of text"),
+        (deep_alias.as_str(), 2, "values are nested more than 100 deep"),
     ] {
         let error = read(yaml).expect_err(yaml);
         assert!(error.problem.contains(part), "{error}");

@@ -54,20 +54,33 @@ fn split(header: &str) -> Vec<(String, Parameters)> {
             challenges.push((scheme.to_owned(), Vec::new()));
         }
         if let (Some(key), Some(value), Some((_, parameters))) = (key, value, challenges.last_mut()) {
-            parameters.push((key.to_owned(), value.trim().trim_matches('"').to_owned()));
+            parameters.push((key.to_owned(), unquoted(value.trim())));
         }
     }
     challenges
 }
 
 fn split_unquoted(header: &str) -> impl Iterator<Item = &str> {
-    let mut quoted = false;
+    let (mut quoted, mut escaped) = (false, false);
     header
         .split(move |c| {
-            quoted ^= c == '"';
+            let is_escaped = std::mem::take(&mut escaped);
+            quoted ^= c == '"' && !is_escaped;
+            escaped = c == '\\' && quoted && !is_escaped;
             c == ',' && !quoted
         })
         .map(str::trim)
+}
+
+/// A value without its quotes, and without the backslashes that are part of the quoting.
+fn unquoted(value: &str) -> String {
+    let Some(inner) = value.strip_prefix('"') else { return value.to_owned() };
+    let mut text = String::new();
+    let mut characters = inner.strip_suffix('"').unwrap_or(inner).chars();
+    while let Some(c) = characters.next() {
+        text.push(if c == '\\' { characters.next().unwrap_or(c) } else { c });
+    }
+    text
 }
 
 #[cfg(test)]
@@ -107,6 +120,11 @@ mod tests {
             (r"bearer realm=https://a/token?x=1", Some(bearer("https://a/token?x=1", None, None))),
             (r#"Basic realm="x", Bearer realm="https://a""#, Some(bearer("https://a", None, None))),
             (r#"Basic realm="Registry, of sorts""#, Some(Challenge::Basic)),
+            (r#"Bearer realm="https://a/\"x, y\"""#, Some(bearer(r#"https://a/"x, y""#, None, None))),
+            (
+                r#"Basic realm="\", Bearer realm=https://b", Bearer realm="https://a",service="""#,
+                Some(bearer("https://a", Some(""), None)),
+            ),
             ("Basic", Some(Challenge::Basic)),
             (r#"Bearer error="x""#, None),
             ("Negotiate", None),
