@@ -481,7 +481,7 @@ fn retry_after(failures: u32) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
+    use std::{collections::VecDeque, sync::Mutex};
 
     use http::Response;
     use http_body_util::{BodyExt, StreamBody, combinators::UnsyncBoxBody};
@@ -495,9 +495,9 @@ mod tests {
 
     /// Answers list and watch requests by a script, and keeps the last watch open for ever.
     fn scripted(answers: &[Answer]) -> Client {
-        let answers = Arc::new(Mutex::new(answers.to_vec().into_iter()));
+        let answers = Arc::new(Mutex::new(VecDeque::from(answers.to_vec())));
         let service = tower::service_fn(move |_request: Request<Body>| {
-            let next = answers.lock().unwrap().next();
+            let next = answers.lock().unwrap().pop_front();
             async move {
                 match next {
                     Some((code, text)) => Response::builder().status(code).body(body(text)),
