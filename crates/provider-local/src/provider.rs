@@ -187,7 +187,7 @@ mod tests {
             (contents(HOST, b"127.77.2.9 canary"), Err("holds something else")),
             (contents(HOST, b"127.077.2.9"), Err("holds something else")),
             (contents(HOST, b"::1"), Err("holds something else")),
-            (contents(HOST, &[b'c'; 1 << 20]), Err("holds something else")),
+            (contents(HOST, &vec![b'c'; 1 << 20]), Err("holds something else")),
         ] {
             assert_eq!(host_in(&contents), expected.map(str::to_owned), "{contents:?}");
         }

@@ -62,9 +62,8 @@ impl io::Write for Log {
 }
 
 /// A client whose requests are searched, but for those that write Secrets.
-pub fn searched(client: &Client) -> Client {
+pub fn searched(client: Client) -> Client {
     let namespace = client.default_namespace().to_owned();
-    let client = client.clone();
     let service = service_fn(move |request: Request<Body>| {
         let client = client.clone();
         async move {
@@ -150,7 +149,7 @@ mod tests {
         search_the_log();
         let server =
             service_fn(|_: Request<Body>| async { Ok::<_, BoxError>(http::Response::new(Body::empty())) });
-        let client = searched(&Client::new(server, "default"));
+        let client = searched(Client::new(server, "default"));
         let send = async |method: Method, path: &str, body: &str| {
             let request =
                 Request::builder().method(method).uri(path).body(Body::from(body.as_bytes().to_vec()));

@@ -130,7 +130,7 @@ impl Story {
 
     /// Runs the Cluster controller for all namespaces. The control plane must be the story's own.
     pub fn core_manager_everywhere(&self, options: capstan_cluster::Options) -> RunningManager {
-        Self::run(&self.client, "story", ManagerOptions::embedded(), |manager| {
+        Self::run(self.client.clone(), "story", ManagerOptions::embedded(), |manager| {
             capstan_cluster::register(manager, options);
         })
     }
@@ -155,7 +155,7 @@ impl Story {
         core: capstan_cluster::Options,
     ) -> RunningManager {
         let options = ManagerOptions { namespace: self.namespace.clone(), ..options };
-        Self::run(&client, host, options, |manager| {
+        Self::run(client, host, options, |manager| {
             if which != Which::Local {
                 capstan_cluster::register(manager, core);
             }
@@ -169,12 +169,12 @@ impl Story {
     /// Starts a manager of one's own making on a client of one's own.
     pub fn manager_that(&self, client: Client, register: impl FnOnce(&mut Manager)) -> RunningManager {
         let options = ManagerOptions { namespace: self.namespace.clone(), ..ManagerOptions::embedded() };
-        Self::run(&client, "story", options, register)
+        Self::run(client, "story", options, register)
     }
 
     /// Every manager of a story is searched for what only Secrets may hold.
     fn run(
-        client: &Client,
+        client: Client,
         host: &str,
         options: ManagerOptions,
         register: impl FnOnce(&mut Manager),

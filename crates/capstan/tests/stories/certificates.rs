@@ -64,7 +64,7 @@ impl Replica {
         let mut config = story.plane.config().await;
         config.default_namespace.clone_from(&story.namespace);
         canary::search_the_log();
-        let client = canary::searched(&Client::try_from(config).unwrap());
+        let client = canary::searched(Client::try_from(config).unwrap());
         let options = ManagerOptions { leader_elect: true, ..ManagerOptions::embedded() };
         let stop = CancellationToken::new();
         let mut manager = Manager::new(options, client, Metrics::default(), "story", host, stop.clone());

@@ -1,6 +1,6 @@
 //! Terminals: whatever names, conditions, files and servers say, it neither steers a terminal nor misleads who looks at it.
 
-use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
+use std::{fmt::Write as _, fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
 
 use capstan_api::conditions;
 use capstan_runtime::install::install_crds;
@@ -121,7 +121,10 @@ fn files_arguments_and_releases_cannot_steer_a_terminal() {
     user.write(&file, &format!("a: \"${{B\n{HOSTILE}\n"));
     user.write("metadata.yaml", "");
     // Control characters have to be escaped in YAML.
-    let kind: String = HOSTILE.chars().map(|it| format!("\\U{:08x}", u32::from(it))).collect();
+    let mut kind = String::new();
+    for letter in HOSTILE.chars() {
+        write!(kind, "\\U{:08x}", u32::from(letter)).unwrap();
+    }
     let components = format!("{COMPONENTS}---\nkind: \"{kind}\"\n");
     user.release("infrastructure-acme", VERSION, &[("infrastructure-components.yaml", &components)]);
     let missing = format!("--from={HOSTILE}");
@@ -171,9 +174,7 @@ fn manifests_are_piped_byte_by_byte_and_shown_without_danger() {
     // All that YAML takes as it is between quotes.
     user.write(
         "in.yaml",
-        &format!(
-            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: x}}\ndata: {{a: \"\u{202e}x\u{200b}\"}}\n"
-        ),
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: {a: \"\u{202e}x\u{200b}\"}\n",
     );
     let words = ["generate", "yaml", "--from", "in.yaml"];
     let piped = user.run(&words).only_data();

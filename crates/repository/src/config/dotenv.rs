@@ -218,7 +218,8 @@ mod tests {
     /// Looking through all lines for each one would take minutes here.
     #[test]
     fn many_lines_are_read() {
-        let variables: String = (0..200_000).map(|at| format!("SOME_LONG_COMMON_PREFIX_{at}=1\n")).collect();
+        let lines: Vec<String> = (0..200_000).map(|at| format!("SOME_LONG_COMMON_PREFIX_{at}=1\n")).collect();
+        let variables = lines.concat();
         let text = format!("{variables}Q=\"{}\"\n", "line\n".repeat(200_000));
         let entries = read(&text, &BTreeMap::new()).unwrap();
         assert_eq!(entries.len(), 200_001);

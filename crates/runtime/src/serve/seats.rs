@@ -155,6 +155,8 @@ mod tests {
 
     /// The peer of each connection, its phase and since which second.
     type Seats = &'static [(u8, Phase, u64)];
+    /// Seats that are taken, the peer of a new connection, and what makes room for it: index, peer and limit.
+    type Case = (Seats, u8, Option<(usize, u8, Limit)>);
 
     fn peer(number: u8) -> IpAddr {
         IpAddr::from([10, 0, 0, number])
@@ -175,7 +177,7 @@ mod tests {
         use Phase::{Answering, Idle, New, Receiving, Working};
         let own = Limit::PeerConnections(4);
         let all = Limit::Connections(6);
-        let cases: [(Seats, u8, Option<(usize, u8, Limit)>); 6] = [
+        let cases: [Case; 6] = [
             // At a peer's limit: its own, whatever others have.
             (&[(1, Idle, 1), (1, New, 5), (1, New, 4), (1, Working, 0), (2, New, 0)], 1, Some((2, 1, own))),
             (&[(1, Idle, 3), (1, Idle, 2), (1, Working, 0), (1, Receiving, 0)], 1, Some((1, 1, own))),

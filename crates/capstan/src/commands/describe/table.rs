@@ -135,6 +135,6 @@ mod tests {
     #[test]
     fn a_column_has_room_for_what_is_escaped() {
         let text = render(["A", "B"], &[[Cell::plain("a\u{7}"), Cell::plain("b\nc")]], 1).plain();
-        assert_eq!(text, "A       B     \na\\u0007 b\\nc \n");
+        assert_eq!(text, "A       B    \na\\u0007 b\\nc \n");
     }
 }

@@ -150,6 +150,7 @@ fn report(results: &[Result]) -> String {
     writeln!(table, "  {:<16}{:>5}  ({intended} differ by intent, {failed} failed)", "in all", results.len())
         .unwrap();
     // Straight to the terminal: cargo keeps what a passing test prints to itself.
+    #[expect(clippy::disallowed_methods, reason = "the printer is for what users see")]
     io::stderr().write_all(table.as_bytes()).unwrap();
     failures
 }
