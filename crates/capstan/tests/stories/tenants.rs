@@ -13,7 +13,7 @@ use capstan_testkit::{
     canary::CANARY,
     wait::{self, LIMIT},
 };
-use futures::future::join_all;
+use futures::future::{join_all, select_all};
 use kube::{
     ResourceExt,
     api::{DeleteParams, Patch, PatchParams},
@@ -43,7 +43,7 @@ async fn tarpits_hold_up_only_their_own_namespace() {
         }
     });
     join_all(create).await;
-    tarpits[0].until_asked(1).await;
+    select_all(tarpits.iter().map(|it| Box::pin(it.until_asked_in_all(1)))).await;
     // Each rewrite is another kubeconfig, which is tried without the wait that a failed one has.
     let addresses: Vec<_> = tarpits.iter().map(|tarpit| tarpit.address).collect();
     let rewrites = tokio::spawn(async move {

@@ -136,7 +136,7 @@ fn files_arguments_and_releases_cannot_steer_a_terminal() {
         (&["convert", &file], "cannot convert"),
         (&["generate", "provider", "--infrastructure", "acme"], "kind:"),
         (&["generate", "provider", "--infrastructure", &format!("acme:{HOSTILE}")], "error:"),
-        (&["generate", "cluster", HOSTILE, "--infrastructure", "acme"], "error:"),
+        (&["generate", "cluster", HOSTILE, "-i", "acme", "--target-namespace", "default"], "error:"),
         (&["config", "repositories", HOSTILE], "unexpected argument"),
         (&[HOSTILE], "unrecognized subcommand"),
         (&["get", "clusters", "--kubeconfig", HOSTILE], "error:"),
@@ -144,9 +144,11 @@ fn files_arguments_and_releases_cannot_steer_a_terminal() {
         let shown = watch(capstan(&user, words), &words.join(" "));
         assert!(shown.contains("owned") && shown.contains(expected), "{words:?}: {shown}");
     }
+    // YAML refuses C1 controls, and JSON does not escape them.
+    let hostile = HOSTILE.replace(['\u{9b}', '\u{9c}', '\u{9d}'], "");
     user.configure(&json!({"providers": [{
         "name": "x", "type": "InfrastructureProvider",
-        "url": format!("https://example.com/{HOSTILE}/latest/infrastructure-components.yaml"),
+        "url": format!("https://example.com/{hostile}/latest/infrastructure-components.yaml"),
     }]}));
     let shown = watch(capstan(&user, &["config", "repositories"]), "config repositories");
     assert!(shown.contains("example.com"), "{shown}");

@@ -74,7 +74,11 @@ impl StandIn {
 
     /// Waits until it was asked so many times more.
     pub(crate) async fn until_asked(&self, more: usize) {
-        let goal = self.asked() + more;
+        self.until_asked_in_all(self.asked() + more).await;
+    }
+
+    /// Waits until it was asked so many times since it started.
+    pub(crate) async fn until_asked_in_all(&self, goal: usize) {
         let mut asked = self.asked.clone();
         let wait = asked.wait_for(|asked| *asked >= goal);
         tokio::time::timeout(AT_ONCE, wait).await.expect("asked in time").unwrap();
