@@ -29,7 +29,7 @@ use tokio::{
 
 use crate::process;
 
-/// Connections that nobody uses, half of them after TLS.
+/// Idle connections, half of them after TLS.
 const IDLE: usize = 1100;
 /// Requests under way that never end, of each kind.
 const STALLED: usize = 50;

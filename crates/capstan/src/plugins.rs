@@ -61,7 +61,7 @@ fn find(words: &[OsString], prefixes: &[&str], look: impl Fn(&str) -> Option<Pat
 }
 
 /// The folders of a PATH that can have plugins. What a relative one means, as an empty one does, depends on where the
-/// user happens to be: whoever can write there could take a mistyped command over.
+/// user happens to be: anyone who can write there could replace a mistyped command.
 fn folders(path: Option<&OsStr>) -> Vec<PathBuf> {
     path.into_iter().flat_map(env::split_paths).filter(|it| it.is_absolute()).collect()
 }

@@ -65,7 +65,7 @@ async fn until_made(story: &Story, cluster: &str) -> Secret {
 async fn until_trusts(story: &Story, cluster: &str, authority: &str) -> Secret {
     let trusted = serde_json::to_value(k8s_openapi::ByteString(authority.as_bytes().to_vec())).unwrap();
     let trusted = trusted.as_str().unwrap().to_owned();
-    wait::until_is(&story.secrets(), &format!("{cluster}-kubeconfig"), "made anew", AT_ONCE, |secret| {
+    wait::until_is(&story.secrets(), &format!("{cluster}-kubeconfig"), "recreated", AT_ONCE, |secret| {
         text(secret).contains(&trusted)
     })
     .await

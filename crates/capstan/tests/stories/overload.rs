@@ -1,5 +1,5 @@
 //! Callers without credentials that want to stop all writes of Clusters: by requests that never end, by text that is
-//! small until it is read, by connections that nobody uses.
+//! small until it is read, by idle connections.
 
 use std::{fs, net::SocketAddr, path::PathBuf, process::Stdio, time::Duration};
 
@@ -141,7 +141,7 @@ async fn requests_that_never_end_delay_no_review() {
         ] {
             for path in [VALIDATE_PATH, "/convert"] {
                 for _ in 0..5 {
-                    // Whoever is refused at once may be cut off while it is still sending.
+                    // A peer that is refused at once may be cut off while it is still sending.
                     open.extend(victim.webhooks.begin(path, header, &vec![b' '; sent]).await);
                 }
             }
@@ -229,7 +229,7 @@ async fn connections_that_nobody_uses_starve_neither_health_nor_reviews() {
         // While the last are made, the first are let go already.
         assert!(encrypted.iter().filter(|it| it.is_ok()).count() > MANY / 2);
     }
-    // Whoever stays is asked to leave.
+    // The remaining connections are asked to close.
     let mut silent = victim.webhooks.connect().await.unwrap();
     let closed = tokio::time::timeout(LIMIT, silent.read_to_end(&mut Vec::new())).await;
     assert!(closed.is_ok(), "still open after {LIMIT:?}");

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Sets a terminal's title (OSC 0) and its clipboard (OSC 52), clears its screen and hides what follows (CSI), also by
-/// C1 controls, begins the line anew, turns the text's direction, and has letters that nobody sees.
+/// C1 controls, returns to the start of the line, changes the direction of text, and has invisible letters.
 const HOSTILE: &str = "\u{1b}]0;owned\u{7}\u{1b}]52;c;Y3VybA==\u{1b}\\\u{1b}[2J\u{1b}[8m\u{9b}2J\u{9d}0;owned\u{9c}\rfine\u{202e}txt\u{2066}\u{200b}\u{e0041}end";
 /// The same as people see it.
 const SEEN: &str = r"\u001b]0;owned\u0007\u001b]52;c;Y3VybA==\u001b\\u001b[2J\u001b[8m\u009b2J\u009d0;owned\u009c\rfine\u202etxt\u2066\u200b\udb40\udc41end";
