@@ -52,7 +52,7 @@ impl Printer {
         Self { interactive: false, is_silent: true }
     }
 
-    /// Whether somebody looks on, at a terminal where lines can be drawn over.
+    /// Whether output goes to a terminal where lines can be drawn over.
     pub(crate) fn is_interactive(self) -> bool {
         let takes_codes = |choice| choice != ColorChoice::Never;
         self.interactive

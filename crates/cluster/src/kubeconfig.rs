@@ -99,7 +99,7 @@ struct Keeping {
     trouble: Option<String>,
     /// The workload cluster does not answer: its authority may have been replaced.
     is_connection_troubled: bool,
-    /// What the kubeconfig with this mark says; nothing of one that somebody else made.
+    /// What the kubeconfig with this mark says; nothing if the user made it.
     seen: Option<(Mark, Option<Made>)>,
 }
 

@@ -39,8 +39,8 @@ impl Installed {
 pub struct Inventory {
     /// The installed providers, by type and name.
     pub providers: Vec<Installed>,
-    /// Entries that cannot be read, e.g. of an unknown type.
-    pub strange: Vec<String>,
+    /// Entries of an unknown type or without a needed field, as `namespace/name`.
+    pub unreadable: Vec<String>,
 }
 
 impl Inventory {
@@ -56,7 +56,7 @@ impl Inventory {
                 inventory.providers.push(it);
             } else {
                 let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
-                inventory.strange.push(format!("{namespace}/{name}"));
+                inventory.unreadable.push(format!("{namespace}/{name}"));
             }
         }
         inventory
@@ -182,8 +182,8 @@ mod tests {
             None,
             "an entry without it ends the upgrade"
         );
-        let mut strange = entry(&acme());
-        strange["type"] = json!("QuantumProvider");
-        assert_eq!(installed(&object(strange)), None);
+        let mut unknown = entry(&acme());
+        unknown["type"] = json!("QuantumProvider");
+        assert_eq!(installed(&object(unknown)), None);
     }
 }

@@ -543,7 +543,7 @@ mod tests {
     async fn a_server_that_does_not_answer_the_tls_handshake_is_given_up() {
         // Another test may have been faster.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        // Whoever connects is accepted by the kernel and never answered.
+        // The kernel accepts connections; no answer ever comes.
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let kubeconfig = serde_json::json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "x",

@@ -75,7 +75,7 @@ impl Guard {
         }
         // It is never closed.
         let _place = self.reviews.acquire().await;
-        // Whoever came before may have asked the same.
+        // An earlier caller may have asked the same.
         if let Some(verdict) = known() {
             return Ok(verdict);
         }

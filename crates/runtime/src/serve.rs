@@ -37,8 +37,8 @@ use self::{
 };
 use crate::refusals::{Limit, Refusals};
 
-/// How long a connection may go without a request. The API server closes its own after 90 s: whoever did so before it
-/// could cut off a request that is just being sent.
+/// How long a connection may go without a request. The API server closes its own after 90 s; a server that
+/// closes earlier could cut off a request that is just being sent.
 const SILENCE: Duration = Duration::from_mins(2);
 /// How long a request may take, from its head to the answer. The API server waits 30 s at most.
 const REQUEST: Duration = Duration::from_secs(30);
@@ -138,7 +138,7 @@ impl Server {
             connections.spawn(conversation);
         }
         connections.close();
-        // Whoever is slower than this has been told to stop long ago.
+        // Connections that are still open then were asked to close long ago.
         let _ = tokio::time::timeout(DRAIN_LIMIT, connections.wait()).await;
     }
 }

@@ -122,7 +122,7 @@ mod tests {
     fn groups_take_turns_and_leave_room() {
         for (workers, keys, begun) in [
             (1, &["a1", "a2", "b1"][..], &["a1"][..]),
-            // The last worker is for whoever has none.
+            // The last worker is for a group that has none.
             (2, &["a1", "a2", "a3"], &["a1"]),
             (2, &["a1", "a2", "b1", "b2"], &["a1", "b1"]),
             (3, &["a1", "a2", "a3"], &["a1", "a2"]),
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(taken, ["a1", "b1", "a2", "b2", "a3"]);
         assert!(turns.groups.is_empty(), "nothing is kept of groups that have nothing to do");
         turns.done("a");
-        assert_eq!(turns.at_work, 0, "nobody gives back what was not taken");
+        assert_eq!(turns.at_work, 0, "a worker that was not taken is not given back");
     }
 
     #[test]
@@ -256,7 +256,7 @@ mod tests {
                     at_work.push(group);
                 }
                 let group = at_work.pop();
-                prop_assert!(group.is_some(), "keys wait though nobody works");
+                prop_assert!(group.is_some(), "keys wait though all workers are idle");
                 turns.done(&name(group.unwrap()));
             }
             prop_assert!(waiting.iter().all(VecDeque::is_empty), "nothing is lost");

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 const ALLOWED_FOR: Duration = Duration::from_secs(10);
 /// How long a refusal holds: what was refused may be granted any moment.
 const REFUSED_FOR: Duration = Duration::from_secs(2);
-/// Whoever can connect can make up any number of tokens.
+/// How many verdicts to keep: any caller can make up any number of tokens.
 const MOST: usize = 256;
 
 /// Stands for a token and what is asked for with it. The token itself is not kept.

@@ -98,7 +98,7 @@ impl Caller {
             to.write_all(body).await?;
             to.flush().await
         };
-        // Whoever is refused early may be cut off while it is still sending.
+        // A request that is refused early may be cut off while it is still being sent.
         let (_, received) = tokio::join!(send, from.read_to_end(&mut answer));
         match received {
             Err(error) if answer.is_empty() => return Err(error),

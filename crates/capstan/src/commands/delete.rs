@@ -16,7 +16,7 @@ use capstan_management::{ManagementCluster, inventory::Inventory};
 
 use crate::{
     cli::{delete::DeleteArgs, preview::PreviewArgs},
-    commands::generate::check_namespace,
+    commands::{generate::check_namespace, upgrade::warn_of_inventory},
     difference,
     error::CommandError,
     goals::ProviderArgument,
@@ -31,6 +31,7 @@ pub(crate) async fn run(args: DeleteArgs, printer: Printer) -> Result<(), Comman
     let management = Management::open(&args.kubeconfig).await?;
     let cluster = management.cluster();
     let inventory = Inventory::read(cluster).await?;
+    warn_of_inventory(&inventory, printer);
     let plan = delete::plan(cluster, &inventory, &selection, options).await.map_err(failed)?;
     let policy = DeletePolicy { force: args.force };
     if args.preview.dry_run {

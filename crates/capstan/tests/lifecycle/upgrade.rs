@@ -218,12 +218,17 @@ async fn a_plan_shows_what_there_is_and_what_is_wrong_with_the_rest() {
     estate.user.write(&format!("repository/{CORE}/v2.0.0-rc.0/metadata.yaml"), "");
     let repository = estate.user.home.join("repository");
     std::fs::rename(repository.join("control-plane-kubeadm"), repository.join("moved")).unwrap();
+    let entry = json!({"apiVersion": "clusterctl.cluster.x-k8s.io/v1alpha3", "kind": "Provider",
+                       "metadata": {"name": "quantum-acme", "namespace": "default"},
+                       "providerName": "acme", "type": "QuantumProvider", "version": "v1.0.0"});
+    estate.apply(&[entry]).await;
     let told = estate.run(&["upgrade", "plan"]);
     assert_eq!(told.out, NEWER, "{}", told.err);
     for words in [
         "warning: infrastructure-acme: v1.2.0 is skipped: ",
         "warning: bootstrap-kubeadm: newest is skipped: ",
         "warning: control-plane-kubeadm: cannot determine available versions: ",
+        "warning: Provider default/quantum-acme is ignored: its type is unknown",
     ] {
         assert!(told.err.contains(words), "{words:?} is missing in {}", told.err);
     }

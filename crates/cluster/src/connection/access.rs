@@ -1,7 +1,7 @@
 //! From the text of a kubeconfig to a client's configuration.
 //!
 //! The Secret must hold all that is needed. What would run a program, or read a file of this process's machine, is
-//! refused: whoever may write a Secret in one namespace must not act as the manager. The configuration is put together
+//! refused: the author of a Secret in one namespace must not act as the manager. The configuration is put together
 //! from the parts that were judged and from nothing else: no loader looks them up again by rules of its own, and
 //! nothing of this process's environment gets in. Nothing of the text itself gets into an error's words, since these
 //! end up in conditions that more people may read than the Secret.
@@ -86,7 +86,7 @@ fn current(kubeconfig: &Kubeconfig) -> Result<Current<'_>, String> {
     let cluster = only(&kubeconfig.clusters, |it| it.name == context.cluster, "clusters")?;
     let cluster = cluster.and_then(|it| it.cluster.as_ref());
     let cluster = cluster.ok_or("the current context names none of its clusters")?;
-    // A user may have an empty name. Only where there is none of that name, the context means nobody by it.
+    // A user may have an empty name. Only where there is none of that name, the context means no user.
     let name = context.user.as_deref().unwrap_or_default();
     let user = only(&kubeconfig.auth_infos, |it| it.name == name, "users")?;
     let user = user.and_then(|it| it.auth_info.as_ref());
@@ -442,7 +442,7 @@ mod tests {
                 Err("is not set"),
             ),
             (
-                "what nobody reads",
+                "fields that are not read",
                 with(&|it| {
                     it["preferences"] = json!({"colors": true, "exec": {"command": "sh"}});
                     it["extensions"] = json!([{"name": "exec", "extension": {"command": "sh"}}]);

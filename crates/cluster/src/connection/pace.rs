@@ -77,7 +77,7 @@ mod tests {
         assert_eq!(pace.wait(&"b", start), Duration::ZERO, "another Cluster's changes are its own");
         assert_eq!(pace.wait(&"a", start), PERIOD);
         assert_eq!(pace.wait(&"a", start + PERIOD), Duration::ZERO);
-        // Whoever was quiet for long may be quick again, and no quicker than at first.
+        // A key that was quiet for long may be quick again, and no quicker than at first.
         let later = start + PERIOD * 100;
         for _ in 0..AT_ONCE {
             assert_eq!(pace.wait(&"a", later), Duration::ZERO);

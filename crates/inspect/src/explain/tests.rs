@@ -360,7 +360,7 @@ fn controllers_are_judged_by_deployment_inventory_and_lease() {
         it.deployments = deployments.clone();
         it.leases = leases;
         if is_recorded {
-            it.inventory = Inventory { providers: vec![recorded.clone()], strange: Vec::new() };
+            it.inventory = Inventory { providers: vec![recorded.clone()], unreadable: Vec::new() };
         }
         let explanation = explained(&it);
         let first = &explanation.findings[0];

@@ -47,10 +47,11 @@ pub(super) async fn wait(
             return Err(error.into());
         }
         let reason = error.to_string();
+        // Even a limit shorter than one probe shows what is being waited for.
+        tell(&reason);
         if wait.is_over() {
             return Err(CertManagerError::NotWorking { limit, reason });
         }
-        tell(&reason);
         match code {
             Some(404) => wait.pause_for(UNKNOWN_DELAY).await,
             _ => wait.pause().await,

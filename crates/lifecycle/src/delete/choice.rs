@@ -181,7 +181,7 @@ mod tests {
             installed("twice", "v1.0.0", "a"),
             installed("twice", "v1.0.0", "b"),
         ];
-        Inventory { providers, strange: Vec::new() }
+        Inventory { providers, unreadable: Vec::new() }
     }
 
     #[test]

@@ -360,7 +360,7 @@ pub(crate) mod tests {
             entries: vec![entry.clone()],
             others: others.iter().filter(|it| it.name == "acme").cloned().collect(),
         }];
-        let inventory = Inventory { providers: [&[entry], others].concat(), strange: Vec::new() };
+        let inventory = Inventory { providers: [&[entry], others].concat(), unreadable: Vec::new() };
         let mut kinds = Kinds::default();
         kinds.learn(&capstan_api::inventory::crd());
         kinds.learn(&json!({"spec": {"group": "example.com", "scope": "Namespaced",

@@ -172,7 +172,7 @@ mod tests {
         let text = |found| usage(&kind, &found, &scope, true).map(|it| it.to_string());
         assert_eq!(text(Ok(vec![])), None);
         assert_eq!(text(Ok(vec![object("b", None), object("a", None)])).unwrap(), "Acme n/a, n/b");
-        // What the provider brought along is not somebody's.
+        // What the provider brought along is no user's.
         assert_eq!(text(Ok(vec![object("b", Some("infrastructure-acme"))])), None);
         assert_eq!(text(Ok(vec![object("b", Some("infrastructure-other"))])).unwrap(), "Acme n/b");
         // What a user copied from it is.

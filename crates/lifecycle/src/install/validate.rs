@@ -192,7 +192,7 @@ mod tests {
             watched_namespace: None,
             upgrading_to: None,
         };
-        Inventory { providers: vec![provider], strange: Vec::new() }
+        Inventory { providers: vec![provider], unreadable: Vec::new() }
     }
 
     fn crd(kind: &str, name: &str, annotations: &Value) -> Value {

@@ -272,7 +272,7 @@ mod tests {
         for (replicas, before, stop, start, start_named) in [
             (Some(2), None, Change::Stop(2), Change::None, Change::None),
             (None, None, Change::Stop(1), Change::None, Change::None),
-            // Somebody wants it so.
+            // A user wants it so.
             (Some(0), None, Change::None, Change::None, Change::None),
             // A run before this one was killed: what it wrote down is kept.
             (Some(0), Some("3"), Change::None, Change::Start(3), Change::Forget),

@@ -83,7 +83,7 @@ impl Get {
         Self { once: true, ..self }
     }
 
-    /// What the server is shown and nobody else should see.
+    /// The secrets that are sent to the server and must not be shown anywhere else.
     pub(crate) fn secrets(&self) -> Vec<String> {
         let sent = self.authorization.as_ref().and_then(|value| value.to_str().ok()?.split_once(' '));
         let token = sent.map(|(_, token)| token.to_owned());

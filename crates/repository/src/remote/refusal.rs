@@ -16,7 +16,7 @@ pub(crate) fn explain(get: &Get, reply: &Reply, now: Timestamp) -> FetchError {
     let is_refused = matches!(reply.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
     if is_rate_limit(reply.status, &reply.headers) {
         let host = reply.url.host_str().unwrap_or_default().to_owned();
-        // Whoever sent a token already has the larger quota, and another server would not see it.
+        // A request with a token already has the larger quota, and another server would not see the token.
         let helps = get.authorization.is_none() && reply.direct;
         let variable = get.variable.filter(|_| helps).map(str::to_owned);
         let reset = read_reset(&reply.headers, now);

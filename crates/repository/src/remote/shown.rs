@@ -23,8 +23,7 @@ pub fn shown_address(text: &str) -> String {
     }
 }
 
-/// Of a text that is no address nobody can tell where a password in it ends, so that too much is left out rather
-/// than too little.
+/// Where a password ends in a text that is no address is unknown: too much is left out rather than too little.
 fn cut(text: &str) -> String {
     let (scheme, rest) = match text.split_once("://") {
         Some((scheme, rest)) => (format!("{scheme}://"), rest),

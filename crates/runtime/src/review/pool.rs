@@ -46,8 +46,8 @@ impl<T> Pool<T> {
         self.next
     }
 
-    /// Bytes of a body have come. For want of room, whoever has been silent for longest is let go: of those whose
-    /// bodies are being received, only who means harm is silent for long.
+    /// Bytes of a body have arrived. Where there is no room, the body that has been silent for longest is dropped: an
+    /// honest sender is never silent for long.
     pub(super) fn grow(&mut self, id: Id, bytes: usize, now: Instant) -> Growth<T> {
         if let Some(body) = self.bodies.get_mut(&id) {
             body.since = now;
@@ -106,6 +106,6 @@ mod tests {
         assert_eq!(pool.grow(d, 60, at(6)), Growth::Full(vec!["c"]));
         assert_eq!(pool.leave(a), Some("a"));
         assert_eq!(pool.grow(d, 60, at(7)), Growth::Fits(vec![]));
-        assert_eq!(pool.grow(d, 41, at(8)), Growth::Full(vec![]), "nobody makes room for itself");
+        assert_eq!(pool.grow(d, 41, at(8)), Growth::Full(vec![]), "a body does not make room for itself");
     }
 }

@@ -19,7 +19,7 @@ pub(super) struct Turns<T> {
 pub(super) enum Asked<T> {
     /// It is its turn now.
     Now(T),
-    /// It waits; somebody else may have had to leave.
+    /// It waits; another one may have been dropped for it.
     Waits(Option<T>),
     /// Too many wait already.
     Full(T),

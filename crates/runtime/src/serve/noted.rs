@@ -12,7 +12,7 @@ use http_body::{Body, Frame, SizeHint};
 pub(super) enum Progress {
     /// A part of it went through.
     Moved,
-    /// All of it did, or nobody wants the rest.
+    /// All of it did, or the other side wants no more.
     Done,
 }
 

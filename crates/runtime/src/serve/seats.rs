@@ -128,7 +128,7 @@ impl<T> Table<T> {
             Phase::New => (first_request, Some(Limit::FirstRequest(first_request))),
             Phase::Idle => (silence, None),
             Phase::Answering => (answer_stall, Some(Limit::AnswerStall(answer_stall))),
-            // Whoever is late is told so in an answer first.
+            // A late caller first gets an answer that says so.
             Phase::Receiving | Phase::Working => (request + answer_stall, Some(Limit::RequestTime(request))),
         };
         Some((seat.since + after, limit))

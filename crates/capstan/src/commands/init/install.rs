@@ -44,7 +44,7 @@ pub(super) async fn run(
     let management = Management::open(&asked.kubeconfig).await?;
     let cluster = management.cluster();
     let inventory = Inventory::read(cluster).await?;
-    upgrade::warn_of_unfinished(&inventory, printer);
+    upgrade::warn_of_inventory(&inventory, printer);
     let plan = make_plan(args, asked, &session, cluster, &inventory).await?;
     let policy = InstallPolicy { validate: args.validate };
     let ready = plan.check(cluster, policy).map_err(|it| refusal(it, &session))?;

@@ -14,7 +14,7 @@ use capstan_lifecycle::{
 };
 use capstan_management::{ObjectRef, apply::ApplyEvent, inventory::Inventory};
 
-use super::{failed, print_warnings, warn_of_unfinished};
+use super::{failed, print_warnings, warn_of_inventory};
 use crate::{
     cli::{Globals, upgrade::ApplyArgs},
     commands::waiting,
@@ -34,7 +34,7 @@ pub(super) async fn run(args: &ApplyArgs, globals: &Globals, printer: Printer) -
     let management = Management::open(&args.kubeconfig).await?;
     let cluster = management.cluster();
     let inventory = Inventory::read(cluster).await?;
-    warn_of_unfinished(&inventory, printer);
+    warn_of_inventory(&inventory, printer);
     let report = |notice: ReleaseNotice<'_>| session.report(notice);
     printer.step("fetching the new releases, and having the server try them");
     let request = UpgradeRequest { goal, reapply: args.reapply, cert_manager: session.cert_manager()? };

@@ -24,8 +24,13 @@ pub(crate) async fn run(args: UpgradeArgs, globals: &Globals, printer: Printer) 
     }
 }
 
-/// Warns of upgrades that began and did not finish.
-pub(crate) fn warn_of_unfinished(inventory: &Inventory, printer: Printer) {
+/// Warns of upgrades that began and did not finish, and of entries of the inventory that count for nothing.
+pub(crate) fn warn_of_inventory(inventory: &Inventory, printer: Printer) {
+    for entry in &inventory.unreadable {
+        printer.warn(&format!(
+            "Provider {entry} is ignored: its type is unknown, or it has no type, providerName or version"
+        ));
+    }
     let mut flags = Vec::new();
     for (provider, version) in inventory.unfinished() {
         let Installed { kind, name, version: installed, namespace, .. } = provider;

@@ -7,7 +7,7 @@ use capstan_lifecycle::{
 use capstan_management::inventory::Inventory;
 use serde_json::{Value, json};
 
-use super::{failed, print_warnings, warn_of_unfinished};
+use super::{failed, print_warnings, warn_of_inventory};
 use crate::{
     cli::{Globals, upgrade::PlanArgs},
     error::CommandError,
@@ -24,7 +24,7 @@ pub(super) async fn run(args: &PlanArgs, globals: &Globals, printer: Printer) ->
     let session = Session::open(globals, printer).await?;
     let management = Management::open(&args.kubeconfig).await?;
     let inventory = Inventory::read(management.cluster()).await?;
-    warn_of_unfinished(&inventory, printer);
+    warn_of_inventory(&inventory, printer);
     let report = |notice: ReleaseNotice<'_>| session.report(notice);
     let (releases, cert_manager) = (session.releases(&report), session.cert_manager()?);
     let upgrades = upgrade::available(management.cluster(), &inventory, &releases, &cert_manager).await;

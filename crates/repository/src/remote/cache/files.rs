@@ -47,7 +47,7 @@ fn look_at(path: PathBuf) -> io::Result<Option<Stored>> {
     }
 }
 
-/// Removes a file, unless somebody has used it since it was looked at.
+/// Removes a file, unless another process has used it since it was looked at.
 pub(super) fn remove_unused(file: &Stored) -> io::Result<()> {
     if look_at(file.path.clone())?.as_ref() != Some(file) {
         return Ok(());

@@ -80,7 +80,7 @@ impl GitHub {
             }
         }
         match (api::release_tags(self, http).await, proxy) {
-            // Nobody can be asked, so that what was said before is the best that there is.
+            // No server can be asked: the remembered answer is the best there is.
             (Err(error), Some(proxy)) if is_absence(&error) => {
                 proxy.remembered(http, &self.module()).await.ok_or(error)
             }

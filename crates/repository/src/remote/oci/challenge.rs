@@ -2,7 +2,7 @@
 
 use reqwest::Url;
 
-/// How to become somebody.
+/// How a registry asks for credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Challenge {
     Basic,

@@ -76,7 +76,7 @@ impl Artifact {
         Self { name, files: BTreeMap::new() }
     }
 
-    /// Adds the layers that are files. One bad title spoils the artifact: whoever made it is not to be trusted.
+    /// Adds the layers that are files. One bad title spoils the artifact: its author is not to be trusted.
     pub(super) fn add(&mut self, layers: Vec<Descriptor>) -> Result<(), FetchError> {
         for layer in layers {
             let Some(title) = layer.annotation(TITLE).map(str::to_owned) else { continue };

@@ -1,7 +1,7 @@
-//! Being somebody at a registry.
+//! Authentication at a registry.
 //!
 //! Credentials are for the registry's own origin, and for the token service that it names itself: over https, and in an
-//! answer that no redirect to another origin led to. Nobody else is shown any, whatever they ask for.
+//! answer that no redirect to another origin led to. No other server gets any, whatever it asks for.
 
 use std::sync::PoisonError;
 
