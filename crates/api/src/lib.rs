@@ -10,4 +10,5 @@ pub mod convert;
 pub mod crd;
 pub mod inventory;
 pub mod names;
+pub mod operator;
 pub mod provider;
