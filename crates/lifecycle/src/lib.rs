@@ -12,4 +12,5 @@ pub mod goal;
 pub mod install;
 mod instance;
 pub mod release;
+pub mod scale;
 pub mod upgrade;

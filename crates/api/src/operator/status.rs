@@ -44,6 +44,8 @@ pub mod condition {
 pub mod reason {
     /// Every preflight check passed.
     pub const PREFLIGHT_CHECKS_PASSED: &str = "PreflightChecksPassed";
+    /// The object cannot be read.
+    pub const INVALID_SPEC: &str = "InvalidSpec";
     /// The version is not `vX.Y.Z`.
     pub const INCORRECT_VERSION_FORMAT: &str = "IncorrectVersionFormat";
     /// An older minor or major version is asked for.

@@ -13,7 +13,6 @@ mod prefetch;
 mod prune;
 mod rules;
 mod run;
-mod scale;
 mod step;
 mod storage;
 

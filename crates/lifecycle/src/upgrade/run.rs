@@ -22,10 +22,11 @@ use futures::future::{Either, join_all, pending, select, try_join_all};
 use kube::api::DeleteParams;
 use serde_json::Value;
 
-use super::{CertManagerStep, CertManagerUpgrade, Migration, Step, UpgradeError, UpgradePlan, prune, scale};
+use super::{CertManagerStep, CertManagerUpgrade, Migration, Step, UpgradeError, UpgradePlan, prune};
 use crate::{
     cert_manager::{self, CertManagerEvent},
     check::Ready,
+    scale,
 };
 
 /// How long an object that has to be recreated may take to go.

@@ -57,6 +57,12 @@ impl Step {
         self.from.label()
     }
 
+    /// The objects that a run writes or deletes.
+    pub fn changes(&self) -> Vec<ObjectRef> {
+        let written = self.wanted().map(ObjectRef::of).filter(|it| !self.unchanged.contains(it));
+        written.chain(self.leftovers.gone.iter().map(|it| it.id.clone())).collect()
+    }
+
     /// The objects of the release that this instance is to have.
     pub(super) fn wanted(&self) -> impl Iterator<Item = &Value> {
         self.to.components.objects().iter().filter(|it| !self.left_out.contains(&ObjectRef::of(it)))

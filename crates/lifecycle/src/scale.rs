@@ -1,5 +1,5 @@
-//! Controllers are stopped while what they work with is replaced. How many there were is written on their Deployments
-//! first, so that a run after one that was killed knows it.
+//! Stopping and starting the controllers of providers. How many there were is written on their Deployments first, so
+//! that a run after one that was killed knows it.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -11,7 +11,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use super::UpgradeError;
+use crate::upgrade::UpgradeError;
 use capstan_management::{
     Kind, ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError, error, inventory,
     retry::{Backoff, Wait},
@@ -19,7 +19,7 @@ use capstan_management::{
 };
 
 /// The annotation with the number of replicas before an upgrade.
-const REPLICAS: &str = "capstan.dev/replicas-before-upgrade";
+const BEFORE_UPGRADE: &str = "capstan.dev/replicas-before-upgrade";
 /// How often to try to change a Deployment while others change it.
 const MOST_TRIES: usize = 5;
 const CONFLICT_BACKOFF: Backoff = Backoff::constant(Duration::from_millis(50));
@@ -41,7 +41,7 @@ enum Change {
 }
 
 /// Stops the controllers of a provider, in one namespace or in all, and waits until none runs.
-pub(super) async fn stop(
+pub(crate) async fn stop(
     cluster: &ManagementCluster,
     label: &str,
     namespace: Option<&str>,
@@ -52,8 +52,51 @@ pub(super) async fn stop(
     stream::iter(each).buffer_unordered(REQUESTS_AT_ONCE).try_collect().await
 }
 
+/// Scales the Deployments of a provider in a namespace to 0, with their replicas in an annotation. Their Pods may still
+/// run for a moment.
+pub async fn scale_down(
+    cluster: &ManagementCluster,
+    label: &str,
+    namespace: &str,
+    annotation: &str,
+) -> Result<(), ServerError> {
+    change_all(cluster, label, namespace, annotation, to_stop).await
+}
+
+/// Scales the Deployments of a provider in a namespace to what their annotation says, or to the given number, and removes
+/// the annotation.
+pub async fn scale_up(
+    cluster: &ManagementCluster,
+    label: &str,
+    namespace: &str,
+    annotation: &str,
+    replicas: Option<i64>,
+) -> Result<(), ServerError> {
+    let decide = |deployment: &DynamicObject| match to_start(deployment, annotation, false) {
+        Change::Start(before) => Change::Start(replicas.unwrap_or(before)),
+        other => other,
+    };
+    change_all(cluster, label, namespace, annotation, decide).await
+}
+
+async fn change_all(
+    cluster: &ManagementCluster,
+    label: &str,
+    namespace: &str,
+    annotation: &str,
+    decide: impl Fn(&DynamicObject) -> Change,
+) -> Result<(), ServerError> {
+    let Some(kind) = deployments(cluster).await? else { return Ok(()) };
+    let decide = &decide;
+    let each = installed(cluster, &kind, label, Some(namespace)).await?.into_iter().map(async |deployment| {
+        change(cluster, &kind, deployment, annotation, decide).await?;
+        Ok::<_, ServerError>(())
+    });
+    stream::iter(each).buffer_unordered(REQUESTS_AT_ONCE).try_collect().await
+}
+
 /// Starts as many controllers of a provider as there were before they were stopped. Whether any were.
-pub(super) async fn start(
+pub(crate) async fn start(
     cluster: &ManagementCluster,
     label: &str,
     namespace: Option<&str>,
@@ -62,7 +105,7 @@ pub(super) async fn start(
 }
 
 /// The same when a new release is there. Those whose number it names run already: only the note is taken off them.
-pub(super) async fn start_new(
+pub(crate) async fn start_new(
     cluster: &ManagementCluster,
     label: &str,
     namespace: Option<&str>,
@@ -76,8 +119,8 @@ pub(super) async fn start_new(
     let Some(kind) = deployments(cluster).await? else { return Ok(()) };
     let each = named.iter().map(async |(namespace, name)| {
         let mut noted = DynamicObject::new(name, &kind.resource).within(namespace);
-        noted.annotations_mut().insert(REPLICAS.to_owned(), String::new());
-        change(cluster, &kind, noted, |it| to_start(it, true)).await?;
+        noted.annotations_mut().insert(BEFORE_UPGRADE.to_owned(), String::new());
+        change(cluster, &kind, noted, BEFORE_UPGRADE, |it| to_start(it, BEFORE_UPGRADE, true)).await?;
         Ok::<_, UpgradeError>(())
     });
     stream::iter(each).buffer_unordered(REQUESTS_AT_ONCE).try_collect().await
@@ -91,10 +134,11 @@ async fn start_unless_named(
 ) -> Result<bool, UpgradeError> {
     let Some(kind) = deployments(cluster).await? else { return Ok(false) };
     let found = installed(cluster, &kind, label, namespace).await?;
-    let are_stopped = found.iter().any(|it| to_start(it, false) != Change::None);
+    let are_stopped = found.iter().any(|it| to_start(it, BEFORE_UPGRADE, false) != Change::None);
     let each = found.into_iter().map(async |deployment| {
         let is_named = named.contains(&(deployment.namespace().unwrap_or_default(), deployment.name_any()));
-        change(cluster, &kind, deployment, |it| to_start(it, is_named)).await?;
+        change(cluster, &kind, deployment, BEFORE_UPGRADE, |it| to_start(it, BEFORE_UPGRADE, is_named))
+            .await?;
         Ok::<_, UpgradeError>(())
     });
     stream::iter(each).buffer_unordered(REQUESTS_AT_ONCE).try_collect::<()>().await?;
@@ -142,7 +186,8 @@ async fn stop_one(
     kind: &Kind,
     deployment: DynamicObject,
 ) -> Result<(), UpgradeError> {
-    let Some(mut deployment) = change(cluster, kind, deployment, to_stop).await? else { return Ok(()) };
+    let stopped = change(cluster, kind, deployment, BEFORE_UPGRADE, to_stop).await?;
+    let Some(mut deployment) = stopped else { return Ok(()) };
     let (api, name) = (cluster.objects(kind, deployment.namespace().as_deref()), deployment.name_any());
     let mut wait = Wait::new(BACKOFF, LIMIT);
     loop {
@@ -171,6 +216,7 @@ async fn change(
     cluster: &ManagementCluster,
     kind: &Kind,
     mut deployment: DynamicObject,
+    annotation: &str,
     decide: impl Fn(&DynamicObject) -> Change,
 ) -> Result<Option<DynamicObject>, ServerError> {
     let (api, name) = (cluster.objects(kind, deployment.namespace().as_deref()), deployment.name_any());
@@ -178,7 +224,9 @@ async fn change(
     let id = id(kind, &deployment);
     let mut wait = Wait::new(CONFLICT_BACKOFF, Duration::MAX);
     for tries in 1.. {
-        let Some(patch) = patch(&decide(&deployment), deployment.metadata.resource_version.as_deref()) else {
+        let Some(patch) =
+            patch(&decide(&deployment), annotation, deployment.metadata.resource_version.as_deref())
+        else {
             break;
         };
         match api.patch(&name, &params, &Patch::Merge(patch)).await {
@@ -205,8 +253,8 @@ fn to_stop(deployment: &DynamicObject) -> Change {
     }
 }
 
-fn to_start(deployment: &DynamicObject, is_named: bool) -> Change {
-    let before = deployment.annotations().get(REPLICAS).map(|it| it.parse().unwrap_or(1));
+fn to_start(deployment: &DynamicObject, annotation: &str, is_named: bool) -> Change {
+    let before = deployment.annotations().get(annotation).map(|it| it.parse().unwrap_or(1));
     match before {
         None => Change::None,
         Some(before) if replicas(deployment) == 0 && !is_named => Change::Start(before),
@@ -214,14 +262,14 @@ fn to_start(deployment: &DynamicObject, is_named: bool) -> Change {
     }
 }
 
-fn patch(change: &Change, resource_version: Option<&str>) -> Option<Value> {
-    let (replicas, annotation) = match change {
+fn patch(change: &Change, annotation: &str, resource_version: Option<&str>) -> Option<Value> {
+    let (replicas, before) = match change {
         Change::None => return None,
         Change::Stop(count) => (Some(0), json!(count.to_string())),
         Change::Start(count) => (Some(*count), Value::Null),
         Change::Forget => (None, Value::Null),
     };
-    let mut patch = json!({"metadata": {"annotations": {REPLICAS: annotation}}});
+    let mut patch = json!({"metadata": {"annotations": {annotation: before}}});
     if let Some(version) = resource_version {
         patch["metadata"]["resourceVersion"] = json!(version);
     }
@@ -261,7 +309,7 @@ mod tests {
 
     fn deployment(replicas: Option<i64>, before: Option<&str>) -> DynamicObject {
         serde_json::from_value(json!({
-            "metadata": {"name": "d", "namespace": "n", "annotations": before.map(|it| json!({REPLICAS: it}))},
+            "metadata": {"name": "d", "namespace": "n", "annotations": before.map(|it| json!({BEFORE_UPGRADE: it}))},
             "spec": {"replicas": replicas},
         }))
         .unwrap()
@@ -282,8 +330,8 @@ mod tests {
         ] {
             let deployment = deployment(replicas, before);
             assert_eq!(to_stop(&deployment), stop, "{replicas:?} {before:?}");
-            assert_eq!(to_start(&deployment, false), start, "{replicas:?} {before:?}");
-            assert_eq!(to_start(&deployment, true), start_named, "{replicas:?} {before:?}");
+            assert_eq!(to_start(&deployment, BEFORE_UPGRADE, false), start, "{replicas:?} {before:?}");
+            assert_eq!(to_start(&deployment, BEFORE_UPGRADE, true), start_named, "{replicas:?} {before:?}");
         }
     }
 

@@ -1,0 +1,656 @@
+//! The controllers' shell: what wakes them, what they read, and how a plan is carried out.
+
+use std::sync::Arc;
+
+use capstan_api::{
+    conditions::{self, Condition, ConditionStatus, Report},
+    names::{CLUSTERCTL_GROUP, label},
+    operator::{FINALIZER, condition, reason, resource, rules},
+    provider::ProviderType,
+};
+use capstan_management::{ManagementCluster, ServerError};
+use capstan_runtime::{
+    ObjectKey, Observed,
+    cache::{Cache, Cached},
+    clock,
+    controller::{ControllerOptions, Next, Reconciler, resync},
+    events::{Recorder, Severity},
+    manager::Manager,
+    queue::Queue,
+    watch::{Change, WatchHandle, WatchTarget},
+    writer::{Part, WriteError, Writer},
+};
+use k8s_openapi::{
+    api::{apps::v1::Deployment, core::v1::ObjectReference as EventTarget},
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
+use kube::core::{ApiResource, GroupVersionKind};
+use serde_json::{Value, json};
+use tracing::debug;
+
+use crate::{
+    Options,
+    drift::DriftWatch,
+    executor::{Cause, Done, Executor},
+    fetch::Fetcher,
+    inputs::Inputs,
+    memory::{Doubt, Memory, ProviderKey},
+    migration::Migration,
+    outcome::{Outcome, Then, Trouble},
+    plan::{Plan, Step, decide, ready},
+    record::{DeploymentRecord, ProviderRecord},
+    snapshot::Snapshot,
+};
+
+/// The most steps that one reconcile takes.
+const MOST_STEPS: usize = 12;
+
+/// All provider objects.
+pub struct Providers {
+    caches: [(ProviderType, Cache<ProviderRecord>); 7],
+    handles: std::sync::OnceLock<Vec<Arc<WatchHandle>>>,
+}
+
+impl Default for Providers {
+    fn default() -> Self {
+        Self {
+            caches: ProviderType::ALL.map(|kind| (kind, Cache::default())),
+            handles: std::sync::OnceLock::new(),
+        }
+    }
+}
+
+impl Providers {
+    fn cache(&self, kind: ProviderType) -> &Cache<ProviderRecord> {
+        let found = self.caches.iter().find(|it| it.0 == kind);
+        // Every type has a cache; the first one is only named for a total function.
+        &found.unwrap_or(&self.caches[0]).1
+    }
+
+    /// Every provider object.
+    pub fn all(&self) -> Vec<Arc<ProviderRecord>> {
+        let keys = |cache: &Cache<ProviderRecord>| cache.keys().into_iter();
+        self.caches.iter().flat_map(|(_, cache)| keys(cache).filter_map(|it| cache.get(&it))).collect()
+    }
+
+    /// Whether the objects of every kind were listed.
+    pub fn are_listed(&self) -> bool {
+        self.handles.get().is_some_and(|it| it.iter().all(|it| it.was_synced()))
+    }
+}
+
+/// Turns what happens into provider objects to look at.
+struct Waker {
+    queues: [(ProviderType, Arc<Queue<ObjectKey>>); 7],
+    providers: Arc<Providers>,
+    memory: Arc<Memory>,
+}
+
+impl Waker {
+    fn wake(&self, kind: ProviderType, key: &ObjectKey) {
+        for (_, queue) in self.queues.iter().filter(|it| it.0 == kind) {
+            queue.add(key.clone());
+        }
+    }
+
+    /// An object changed. What others may wait for wakes them.
+    fn provider_changed(&self, kind: ProviderType, change: &Change<'_, ProviderRecord>) {
+        self.wake(kind, change.key);
+        let facts = |it: Option<&Arc<ProviderRecord>>| it.map(|it| public_facts(it));
+        if facts(change.before) != facts(change.now) {
+            self.wake_others(kind, change.key);
+        }
+    }
+
+    fn wake_others(&self, kind: ProviderType, key: &ObjectKey) {
+        for other in self.providers.all() {
+            if (other.kind, &other.key) != (kind, key) {
+                self.wake(other.kind, &other.key);
+            }
+        }
+    }
+
+    fn deployment_changed(&self, change: &Change<'_, DeploymentRecord>) {
+        let Some(deployment) = change.now.or(change.before) else { return };
+        let before = change.before.map(|it| &it.availability);
+        if before == change.now.map(|it| &it.availability) {
+            return;
+        }
+        for provider in self.providers.all() {
+            if provider.label() == deployment.provider {
+                self.wake(provider.kind, &provider.key);
+                if provider.kind == ProviderType::Core {
+                    self.wake_others(provider.kind, &provider.key);
+                }
+            }
+        }
+    }
+
+    fn component_changed(&self, label: &str) {
+        for provider in self.providers.all().into_iter().filter(|it| it.label() == label) {
+            self.memory.changed(&(provider.kind, provider.key.clone()));
+            self.wake(provider.kind, &provider.key);
+        }
+    }
+
+    fn input_changed(&self, namespace: &str) {
+        for provider in self.providers.all() {
+            if *provider.key.namespace == *namespace && waits_for_input(&provider) {
+                self.wake(provider.kind, &provider.key);
+            }
+        }
+    }
+}
+
+/// What others may wait for.
+fn public_facts(provider: &ProviderRecord) -> impl PartialEq + use<> {
+    (
+        provider.is_deleting(),
+        provider.spec.paused,
+        provider.is_scaled_down(),
+        provider.status.installed_version.clone(),
+        provider.status.contract.clone(),
+        conditions::is_true(&provider.status.conditions, condition::READY),
+    )
+}
+
+/// Whether a change of a Secret or ConfigMap may help: something could not be fetched.
+fn waits_for_input(provider: &ProviderRecord) -> bool {
+    let is_fetch = |it: &Condition| {
+        it.status == ConditionStatus::False
+            && [reason::COMPONENTS_FETCH, reason::CONTRACT_MISMATCH, reason::FETCH_CONFIG_INVALID]
+                .contains(&it.reason.as_str())
+    };
+    provider.status.conditions.iter().any(is_fetch)
+        || provider.condition(condition::INSTALLED).is_some_and(|it| it.status == ConditionStatus::False)
+}
+
+/// Adds the operator to a manager.
+pub fn register(manager: &mut Manager, fetcher: Fetcher, options: Options) {
+    let providers = Arc::new(Providers::default());
+    let memory = Arc::new(Memory::default());
+    let queues = ProviderType::ALL.map(|kind| (kind, Arc::new(Queue::default())));
+    let waker = Arc::new(Waker { queues, providers: Arc::clone(&providers), memory: Arc::clone(&memory) });
+    let deployments = Cache::<DeploymentRecord>::default();
+
+    let mut handles = Vec::new();
+    for kind in ProviderType::ALL {
+        let target = WatchTarget {
+            resource: resource(kind),
+            namespace: manager.namespace(),
+            label_selector: None,
+            field_selector: None,
+        };
+        let on_change = Arc::clone(&waker);
+        let listener = move |change: Change<'_, ProviderRecord>| on_change.provider_changed(kind, &change);
+        let project = move |object: Observed| ProviderRecord::new(kind, object);
+        handles.push(manager.watch(target, project, providers.cache(kind), listener));
+    }
+    // Set once, right here.
+    let _ = providers.handles.set(handles);
+
+    let target = WatchTarget {
+        resource: ApiResource::erase::<Deployment>(&()),
+        namespace: None,
+        label_selector: Some(format!("{},{}", label::CLUSTERCTL, label::PROVIDER)),
+        field_selector: None,
+    };
+    let on_deployment = Arc::clone(&waker);
+    let listener = move |change: Change<'_, DeploymentRecord>| on_deployment.deployment_changed(&change);
+    let deployments_handle = manager.watch(target, DeploymentRecord::new, &deployments, listener);
+
+    let client = manager.leader_client();
+    let cluster = ManagementCluster::new(client.clone(), "the API server");
+    let on_component = Arc::clone(&waker);
+    let on_input = Arc::clone(&waker);
+    let drift = DriftWatch::new(
+        manager.client(),
+        manager.outages(),
+        Arc::new(move |label: &str| on_component.component_changed(label)),
+    );
+    let inputs = Inputs::new(
+        manager.client(),
+        manager.outages(),
+        Arc::new(move |namespace: &str| on_input.input_changed(namespace)),
+    );
+    let writer = manager.writer("capstan-operator");
+    let shared = Arc::new(Shared {
+        executor: Executor::new(cluster.clone(), fetcher, manager.stop_token()),
+        providers: Arc::clone(&providers),
+        deployments,
+        deployments_handle,
+        memory,
+        drift,
+        inputs,
+        writer: writer.clone(),
+        recorder: manager.recorder("capstan-operator"),
+    });
+    let limits = ControllerOptions {
+        workers: options.concurrency,
+        reconcile_limit: options.reconcile_limit,
+        drain_limit: options.drain_limit,
+    };
+    for (kind, queue) in &waker.queues {
+        let reconciler = ProviderReconciler { kind: *kind, shared: Arc::clone(&shared) };
+        manager.controller_with(controller_name(*kind), queue, Arc::new(reconciler), limits);
+        let period = manager.options().sync_period;
+        let resync = resync(period, providers.cache(*kind).clone(), Arc::clone(queue), || {});
+        manager.background("the providers' resync", resync);
+    }
+    if options.migrate_inventory {
+        register_migration(manager, cluster, providers, writer);
+    }
+}
+
+fn register_migration(
+    manager: &mut Manager,
+    cluster: ManagementCluster,
+    providers: Arc<Providers>,
+    writer: Writer,
+) {
+    let queue = Arc::new(Queue::default());
+    let version = capstan_api::inventory::VERSION;
+    let gvk = GroupVersionKind::gvk(CLUSTERCTL_GROUP, version, capstan_api::inventory::KIND);
+    let target = WatchTarget {
+        resource: ApiResource::from_gvk(&gvk),
+        namespace: manager.namespace(),
+        label_selector: None,
+        field_selector: None,
+    };
+    let on_entry = Arc::clone(&queue);
+    let listener = move |change: Change<'_, Entry>| {
+        if change.now.is_some() {
+            on_entry.add(change.key.clone());
+        }
+    };
+    manager.watch(target, |object| Entry(object.metadata), &Cache::default(), listener);
+    let migration = Migration { cluster, providers, writer };
+    manager.controller("inventory-migration", &queue, Arc::new(migration), 1);
+}
+
+/// An entry of the inventory: that it exists is all that is kept.
+struct Entry(ObjectMeta);
+
+impl Cached for Entry {
+    fn metadata(&self) -> &ObjectMeta {
+        &self.0
+    }
+}
+
+fn controller_name(kind: ProviderType) -> &'static str {
+    match kind {
+        ProviderType::Core => "coreprovider",
+        ProviderType::Bootstrap => "bootstrapprovider",
+        ProviderType::ControlPlane => "controlplaneprovider",
+        ProviderType::Infrastructure => "infrastructureprovider",
+        ProviderType::Ipam => "ipamprovider",
+        ProviderType::RuntimeExtension => "runtimeextensionprovider",
+        ProviderType::Addon => "addonprovider",
+    }
+}
+
+/// Why a pass over a provider object did not come to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum ProviderError {
+    /// The object could not be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// The inventory could not be read.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    /// The object changed faster than it could be decided on.
+    #[error("the object changes all the time")]
+    Unsettled,
+}
+
+struct Shared {
+    executor: Executor,
+    providers: Arc<Providers>,
+    deployments: Cache<DeploymentRecord>,
+    deployments_handle: Arc<WatchHandle>,
+    memory: Arc<Memory>,
+    drift: DriftWatch,
+    inputs: Inputs,
+    writer: Writer,
+    recorder: Recorder,
+}
+
+struct ProviderReconciler {
+    kind: ProviderType,
+    shared: Arc<Shared>,
+}
+
+impl Reconciler for ProviderReconciler {
+    type Error = ProviderError;
+
+    async fn reconcile(&self, key: &ObjectKey) -> Result<Next, ProviderError> {
+        let shared = &self.shared;
+        // Decisions need all provider objects; the last watch to be synced wakes nobody, so this is tried again.
+        if !shared.providers.are_listed() || !shared.deployments_handle.was_synced() {
+            return Ok(Next::Again(std::time::Duration::from_millis(100)));
+        }
+        for _ in 0..MOST_STEPS {
+            let Some(provider) = shared.providers.cache(self.kind).get(key) else {
+                shared.memory.forget(&(self.kind, key.clone()));
+                shared.release_inputs();
+                return Ok(Next::Settled);
+            };
+            match shared.pass(provider).await {
+                Ok(Then::Continue) => {}
+                Ok(Then::Rest) => return Ok(Next::Settled),
+                Ok(Then::Again(delay)) => return Ok(Next::Again(delay)),
+                Err(ProviderError::Write(error)) if error.is_conflict() => shared.refresh(self.kind, key).await?,
+                Err(ProviderError::Write(error)) if error.is_not_found() => return Ok(Next::Settled),
+                Err(error) => return Err(error),
+            }
+        }
+        Err(ProviderError::Unsettled)
+    }
+
+    fn is_noteworthy(&self, error: &ProviderError) -> bool {
+        match error {
+            ProviderError::Write(error) => !error.is_ordinary(),
+            ProviderError::Server(_) | ProviderError::Unsettled => true,
+        }
+    }
+}
+
+impl Shared {
+    /// Reads, decides, acts: once.
+    async fn pass(&self, provider: Arc<ProviderRecord>) -> Result<Then, ProviderError> {
+        let key = (provider.kind, provider.key.clone());
+        let doubt = self.memory.doubt(&key, provider.uid());
+        let snapshot = self.snapshot(provider, doubt == Doubt::Now).await?;
+        let provider = &*snapshot.provider;
+        let Plan { step, reports, obsolete } = decide(&snapshot);
+        debug!(provider = provider.full_name(), ?step, "decided");
+        let outcome = match self.progress(&step) {
+            Some(progress) => {
+                let snapshot = self.report_progress(snapshot, progress).await?;
+                self.act(&snapshot, &key, step).await?.map(|it| (snapshot, it))
+            }
+            None => self.act(&snapshot, &key, step).await?.map(|it| (snapshot, it)),
+        };
+        let Some((snapshot, mut outcome)) = outcome else { return Ok(Then::Rest) };
+        // What the plan says holds unless the step says otherwise.
+        let fresh = reports.into_iter().filter(|it| !outcome.reports.iter().any(|new| new.type_ == it.type_));
+        outcome.reports.splice(0..0, fresh.collect::<Vec<_>>());
+        outcome.obsolete.extend(obsolete);
+        let then = outcome.then;
+        self.write_status(&snapshot, outcome).await?;
+        Ok(match (then, doubt) {
+            (Then::Rest, Doubt::After(delay)) => Then::Again(delay),
+            (then, _) => then,
+        })
+    }
+
+    async fn snapshot(&self, provider: Arc<ProviderRecord>, is_unverified: bool) -> Result<Snapshot, ProviderError> {
+        let mut others = self.providers.all();
+        others.retain(|it| (it.kind, &it.key) != (provider.kind, &provider.key));
+        let deployments = self.deployments.keys().iter().filter_map(|it| self.deployments.get(it)).collect();
+        let inventory = self.executor.inventory().await?.providers;
+        let key = (provider.kind, provider.key.clone());
+        let expected_deployments = self.memory.deployments(&key, provider.uid());
+        Ok(Snapshot { provider, others, inventory, deployments, expected_deployments, is_unverified })
+    }
+
+    /// What to report before a step that takes its time.
+    fn progress(&self, step: &Step) -> Option<Report> {
+        match step {
+            Step::Install { version } => Some(
+                Report::new(condition::INSTALLED, false, reason::IN_PROGRESS)
+                    .with_message(format!("Installing {version}")),
+            ),
+            Step::Upgrade { version } => Some(
+                Report::new(condition::UPGRADED, false, reason::IN_PROGRESS)
+                    .with_message(format!("Upgrading to {version}")),
+            ),
+            _ => None,
+        }
+    }
+
+    /// Writes progress, unless it is a repetition of what failed before; returns the snapshot after it.
+    async fn report_progress(&self, snapshot: Snapshot, progress: Report) -> Result<Snapshot, ProviderError> {
+        let before = snapshot.provider.condition(&progress.type_);
+        let is_repeated = before.is_some_and(|it| {
+            it.status == ConditionStatus::False && it.observed_generation == snapshot.provider.generation()
+        });
+        if is_repeated {
+            return Ok(snapshot);
+        }
+        self.write_status(&snapshot, Outcome::then(Then::Continue).report(progress)).await?;
+        let provider = self.providers.cache(snapshot.provider.kind).get(&snapshot.provider.key);
+        Ok(Snapshot { provider: provider.unwrap_or_else(|| Arc::clone(&snapshot.provider)), ..snapshot })
+    }
+
+    /// Carries out a step; nothing is left to report if the object is released.
+    async fn act(
+        &self,
+        snapshot: &Snapshot,
+        key: &ProviderKey,
+        step: Step,
+    ) -> Result<Option<Outcome>, ProviderError> {
+        let provider = &*snapshot.provider;
+        let done = match step {
+            Step::Rest => return Ok(Some(Outcome::then(Then::Rest))),
+            Step::Hold => {
+                self.hold(provider).await?;
+                return Ok(Some(Outcome::then(Then::Continue)));
+            }
+            Step::FindVersion => match self.executor.latest(provider).await {
+                Ok(version) => {
+                    self.set_version(provider, &version).await?;
+                    return Ok(Some(Outcome::then(Then::Continue)));
+                }
+                Err(trouble) => return Ok(Some(Outcome::failed(trouble, condition::INSTALLED))),
+            },
+            Step::SetVersion(version) => {
+                self.set_version(provider, &version).await?;
+                return Ok(Some(Outcome::then(Then::Continue)));
+            }
+            Step::Adopt { version } => {
+                return Ok(Some(self.executor.adopt(snapshot, &version).await.unwrap_or_else(failed(condition::INSTALLED))));
+            }
+            Step::Install { version } => {
+                self.memory.begin(key, provider.uid());
+                self.executor.install(snapshot, &version).await.map_err(|it| (it, condition::INSTALLED))
+            }
+            Step::Upgrade { version } => {
+                self.memory.begin(key, provider.uid());
+                self.executor.upgrade(snapshot, &version).await.map_err(|it| (it, condition::UPGRADED))
+            }
+            Step::Apply { version } => {
+                self.memory.begin(key, provider.uid());
+                let done = self.executor.apply(snapshot, &version, Cause::Change).await;
+                done.map_err(|it| (it, condition::INSTALLED))
+            }
+            Step::Verify { version } => {
+                self.memory.begin(key, provider.uid());
+                let done = self.executor.apply(snapshot, &version, Cause::Drift).await;
+                done.map_err(|it| (it, condition::INSTALLED))
+            }
+            Step::Unpause { version } => {
+                self.memory.begin(key, provider.uid());
+                self.executor.unpause(snapshot, &version).await.map_err(|it| (it, condition::INSTALLED))
+            }
+            Step::Pause => {
+                let paused = self.executor.pause(provider).await;
+                return Ok(Some(paused.unwrap_or_else(failed(condition::INSTALLED))));
+            }
+            Step::Delete => match self.executor.delete(provider).await {
+                Ok(None) => {
+                    self.release(provider).await?;
+                    return Ok(None);
+                }
+                Ok(Some(blocked)) => return Ok(Some(blocked)),
+                Err(trouble) => return Ok(Some(Outcome::failed(trouble, condition::INSTALLED))),
+            },
+            Step::Release => {
+                self.release(provider).await?;
+                return Ok(None);
+            }
+        };
+        Ok(Some(match done {
+            Ok(done) => self.done(snapshot, key, done),
+            Err((trouble, condition)) => Outcome::failed(trouble, condition),
+        }))
+    }
+
+    /// Remembers what was done.
+    fn done(&self, snapshot: &Snapshot, key: &ProviderKey, done: Done) -> Outcome {
+        let Done { outcome, deployments, kinds, drift } = done;
+        self.drift.ensure(&kinds);
+        self.memory.verified(key, snapshot.provider.uid(), deployments);
+        if !drift.is_empty() {
+            let target = event_target(&snapshot.provider);
+            let words = drift.join("; ");
+            self.recorder.record(&target, Severity::Warning, "Drifted", format!("Changed by others: {words}"));
+            if !snapshot.provider.only_reports_drift() {
+                let message = format!("Restored what others had changed: {words}");
+                self.recorder.record(&target, Severity::Normal, "DriftHealed", message);
+            }
+        }
+        outcome
+    }
+
+    async fn hold(&self, provider: &ProviderRecord) -> Result<(), ProviderError> {
+        let mut finalizers = provider.metadata.finalizers.clone().unwrap_or_default();
+        finalizers.push(FINALIZER.to_owned());
+        self.write(provider, Part::Main, json!({"metadata": {"finalizers": finalizers}})).await?;
+        for warning in rules::warnings(&provider.spec) {
+            self.recorder.record(&event_target(provider), Severity::Warning, "Ignored", warning);
+        }
+        Ok(())
+    }
+
+    async fn set_version(&self, provider: &ProviderRecord, version: &str) -> Result<(), ProviderError> {
+        self.write(provider, Part::Main, json!({"spec": {"version": version}})).await
+    }
+
+    /// Removes the finalizer.
+    async fn release(&self, provider: &ProviderRecord) -> Result<(), ProviderError> {
+        let mut finalizers = provider.metadata.finalizers.clone().unwrap_or_default();
+        finalizers.retain(|it| it != FINALIZER);
+        let message = format!("{} is deleted", provider.label());
+        match self.write(provider, Part::Main, json!({"metadata": {"finalizers": finalizers}})).await {
+            Ok(()) => self.recorder.record(&event_target(provider), Severity::Normal, "Deleted", message),
+            Err(ProviderError::Write(error)) if error.is_not_found() => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Writes the status if it differs, and records an event for each condition that changed.
+    async fn write_status(&self, snapshot: &Snapshot, outcome: Outcome) -> Result<(), ProviderError> {
+        let provider = &*snapshot.provider;
+        let (generation, now) = (provider.generation(), clock::now());
+        let mut status = provider.status.clone();
+        for report in outcome.reports {
+            conditions::set(&mut status.conditions, report, generation, now);
+        }
+        for type_ in outcome.obsolete {
+            conditions::remove(&mut status.conditions, type_);
+        }
+        if let Some((version, contract)) = outcome.installed {
+            status.installed_version = Some(version);
+            status.contract = contract;
+        }
+        let ready = ready(snapshot, &status.conditions);
+        conditions::set(&mut status.conditions, ready, generation, now);
+        status.observed_generation = generation;
+        if status == provider.status {
+            self.watch_inputs(provider);
+            return Ok(());
+        }
+        let mut patch = json!(status);
+        // A merge patch removes only what it names.
+        for field in ["contract", "installedVersion"] {
+            if patch.get(field).is_none() {
+                patch[field] = Value::Null;
+            }
+        }
+        self.write(provider, Part::Status, json!({"status": patch})).await?;
+        let target = event_target(provider);
+        for condition in changed_conditions(&provider.status.conditions, &status.conditions) {
+            self.recorder.record(&target, severity(condition), &condition.reason, event_message(condition));
+        }
+        self.watch_inputs(&ProviderRecord { status, ..provider.clone() });
+        Ok(())
+    }
+
+    fn watch_inputs(&self, provider: &ProviderRecord) {
+        if waits_for_input(provider) && !provider.is_deleting() {
+            self.inputs.watch(&provider.key.namespace);
+        } else {
+            self.release_inputs();
+        }
+    }
+
+    fn release_inputs(&self) {
+        let waiting: Vec<_> = self.providers.all().into_iter().filter(|it| waits_for_input(it)).collect();
+        self.inputs.retain(|namespace| waiting.iter().any(|it| *it.key.namespace == *namespace));
+    }
+
+    /// Sends a merge patch, guarded by the version that it was decided on.
+    async fn write(&self, provider: &ProviderRecord, part: Part, mut patch: Value) -> Result<(), ProviderError> {
+        patch["metadata"]["resourceVersion"] = json!(provider.metadata.resource_version);
+        let written = self.writer.patch(&resource(provider.kind), &provider.key, part, &patch).await?;
+        let cache = self.providers.cache(provider.kind);
+        cache.remember(&provider.key, ProviderRecord::new(provider.kind, written));
+        Ok(())
+    }
+
+    /// Reads an object once more, past the cache.
+    async fn refresh(&self, kind: ProviderType, key: &ObjectKey) -> Result<(), ProviderError> {
+        if let Some(found) = self.writer.read(&resource(kind), key).await? {
+            self.providers.cache(kind).remember(key, ProviderRecord::new(kind, found));
+        }
+        Ok(())
+    }
+}
+
+fn failed(type_: &'static str) -> impl Fn(Trouble) -> Outcome {
+    move |trouble| Outcome::failed(trouble, type_)
+}
+
+/// The conditions that say something else than before. `Ready` repeats others.
+fn changed_conditions<'a>(before: &'a [Condition], after: &'a [Condition]) -> impl Iterator<Item = &'a Condition> {
+    after.iter().filter(|it| {
+        let same = conditions::get(before, &it.type_);
+        let says = |it: &Condition| (it.status, it.reason.clone(), it.message.clone());
+        same.map(says) != Some(says(it))
+    })
+}
+
+fn severity(condition: &Condition) -> Severity {
+    let is_trouble = match condition.type_.as_str() {
+        condition::DRIFTED | condition::DELETION_BLOCKED => condition.status == ConditionStatus::True,
+        condition::PAUSED => condition.reason == reason::WAITING_FOR_CONTRACT,
+        _ => condition.status == ConditionStatus::False,
+    };
+    let is_expected = [
+        reason::IN_PROGRESS,
+        reason::WAITING_FOR_CORE,
+        reason::PAUSED,
+        reason::DELETING,
+        reason::NOT_AVAILABLE,
+    ]
+    .contains(&condition.reason.as_str());
+    if is_trouble && !is_expected { Severity::Warning } else { Severity::Normal }
+}
+
+fn event_message(condition: &Condition) -> String {
+    format!("{} is {}: {}", condition.type_, condition.status, condition.message)
+}
+
+fn event_target(provider: &ProviderRecord) -> EventTarget {
+    let resource = resource(provider.kind);
+    EventTarget {
+        api_version: Some(resource.api_version),
+        kind: Some(resource.kind),
+        namespace: Some(provider.key.namespace.to_string()),
+        name: Some(provider.key.name.to_string()),
+        uid: provider.metadata.uid.clone(),
+        ..EventTarget::default()
+    }
+}

@@ -1,0 +1,130 @@
+//! What this process knows of providers beyond their objects.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use capstan_api::provider::ProviderType;
+use capstan_runtime::ObjectKey;
+use tokio::time::Instant;
+
+/// How long changes of a provider's objects are collected before they are looked at: a rollout changes many.
+const QUIET: Duration = Duration::from_millis(700);
+
+/// A provider object.
+pub type ProviderKey = (ProviderType, ObjectKey);
+
+#[derive(Clone, Debug, Default)]
+struct Known {
+    /// The uid of the object that the rest is about.
+    uid: String,
+    /// Whether what is installed was compared with the release.
+    is_verified: bool,
+    /// When an installed object changed last.
+    changed: Option<Instant>,
+    /// The Deployments of the release.
+    deployments: Option<Vec<String>>,
+}
+
+/// What this process knows of providers.
+#[derive(Debug, Default)]
+pub struct Memory(Mutex<HashMap<ProviderKey, Known>>);
+
+/// Whether installed objects have to be compared with the release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// They are as they should be.
+    None,
+    /// After this time, unless more changes.
+    After(Duration),
+    /// Now.
+    Now,
+}
+
+impl Memory {
+    /// Whether a provider's objects have to be compared with its release.
+    pub fn doubt(&self, key: &ProviderKey, uid: &str) -> Doubt {
+        let known = self.lock();
+        let Some(known) = known.get(key).filter(|it| it.uid == uid && it.is_verified) else { return Doubt::Now };
+        match known.changed.map(|it| it.elapsed()) {
+            None => Doubt::None,
+            Some(quiet) if quiet < QUIET => Doubt::After(QUIET.saturating_sub(quiet)),
+            Some(_) => Doubt::Now,
+        }
+    }
+
+    /// A provider's objects are about to be compared: what changes from now on counts again.
+    pub fn begin(&self, key: &ProviderKey, uid: &str) {
+        self.entry(key, uid, |known| known.changed = None);
+    }
+
+    /// A provider's objects are as its release has them.
+    pub fn verified(&self, key: &ProviderKey, uid: &str, deployments: Option<Vec<String>>) {
+        self.entry(key, uid, |known| {
+            known.is_verified = true;
+            if deployments.is_some() {
+                known.deployments = deployments;
+            }
+        });
+    }
+
+    /// An installed object of a provider changed.
+    pub fn changed(&self, key: &ProviderKey) {
+        if let Some(known) = self.lock().get_mut(key) {
+            known.changed = Some(Instant::now());
+        }
+    }
+
+    /// The Deployments of a provider's release, if it was rendered.
+    pub fn deployments(&self, key: &ProviderKey, uid: &str) -> Option<Vec<String>> {
+        self.lock().get(key).filter(|it| it.uid == uid)?.deployments.clone()
+    }
+
+    /// Forgets a provider.
+    pub fn forget(&self, key: &ProviderKey) {
+        self.lock().remove(key);
+    }
+
+    fn entry(&self, key: &ProviderKey, uid: &str, change: impl FnOnce(&mut Known)) {
+        let mut all = self.lock();
+        let known = all.entry(key.clone()).or_default();
+        if known.uid != uid {
+            *known = Known { uid: uid.to_owned(), ..Known::default() };
+        }
+        change(known);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<ProviderKey, Known>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn changes_are_collected_before_they_are_looked_at() {
+        let (memory, key) = (Memory::default(), (ProviderType::Core, ObjectKey::new("n", "a")));
+        assert_eq!(memory.doubt(&key, "1"), Doubt::Now, "nothing is known after a start");
+        memory.begin(&key, "1");
+        memory.verified(&key, "1", Some(vec!["d".to_owned()]));
+        assert_eq!(memory.doubt(&key, "1"), Doubt::None);
+        assert_eq!(memory.deployments(&key, "1").unwrap(), ["d"]);
+        memory.changed(&key);
+        assert_eq!(memory.doubt(&key, "1"), Doubt::After(QUIET));
+        tokio::time::advance(QUIET / 2).await;
+        memory.changed(&key);
+        tokio::time::advance(QUIET / 2).await;
+        assert_eq!(memory.doubt(&key, "1"), Doubt::After(QUIET / 2));
+        tokio::time::advance(QUIET).await;
+        assert_eq!(memory.doubt(&key, "1"), Doubt::Now);
+        memory.begin(&key, "1");
+        memory.verified(&key, "1", None);
+        assert_eq!(memory.doubt(&key, "1"), Doubt::None);
+        assert_eq!(memory.doubt(&key, "2"), Doubt::Now, "another object of the same name");
+        assert_eq!(memory.deployments(&key, "2"), None);
+    }
+}
