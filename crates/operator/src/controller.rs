@@ -5,7 +5,7 @@ use std::sync::Arc;
 use capstan_api::{
     conditions::{self, Condition, ConditionStatus, Report},
     names::{CLUSTERCTL_GROUP, label},
-    operator::{FINALIZER, condition, reason, resource, rules},
+    operator::{FINALIZER, condition, reason, resource, warnings},
     provider::ProviderType,
 };
 use capstan_management::{ManagementCluster, ServerError};
@@ -517,7 +517,7 @@ impl Shared {
         let mut finalizers = provider.metadata.finalizers.clone().unwrap_or_default();
         finalizers.push(FINALIZER.to_owned());
         self.write(provider, Part::Main, json!({"metadata": {"finalizers": finalizers}})).await?;
-        for warning in rules::warnings(&provider.spec) {
+        for warning in warnings(&provider.spec) {
             self.recorder.record(&event_target(provider), Severity::Warning, "Ignored", warning);
         }
         Ok(())

@@ -33,8 +33,8 @@ pub struct Outcome {
     pub reports: Vec<Report>,
     /// Conditions that do not apply any more.
     pub obsolete: Vec<&'static str>,
-    /// What is installed now, if that changed: the version and its contract.
-    pub installed: Option<(String, String)>,
+    /// What is installed now, if that changed: the version and its contract, if it is known.
+    pub installed: Option<(String, Option<String>)>,
     /// When to look again.
     pub then: Then,
 }

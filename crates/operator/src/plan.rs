@@ -2,7 +2,7 @@
 
 use capstan_api::{
     conditions::{ConditionStatus, Report},
-    operator::{condition, reason, rules},
+    operator::{condition, problems, reason},
 };
 
 use crate::{
@@ -189,7 +189,7 @@ fn invalid(provider: &ProviderRecord) -> Option<Refusal> {
     if let Some(message) = &provider.malformed {
         return Some(Refusal { reason: reason::INVALID_SPEC, message: message.clone() });
     }
-    let problems = rules::problems(provider.kind, &provider.key.name, &provider.spec);
+    let problems = problems(provider.kind, &provider.key.name, &provider.spec);
     let reason = problems.first()?.reason();
     let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
     Some(Refusal { reason, message: texts.join("; ") })
@@ -251,3 +251,6 @@ pub fn ready(snapshot: &Snapshot, conditions: &[capstan_api::conditions::Conditi
         report(reason::NOT_AVAILABLE, unavailable.join("; "))
     }
 }
+
+#[cfg(test)]
+mod tests;

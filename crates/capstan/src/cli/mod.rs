@@ -218,6 +218,15 @@ pub(crate) struct ManagerArgs {
     #[arg(long, value_name = "NUMBER", default_value_t = 10, value_parser = positive)]
     pub(crate) localcluster_concurrency: usize,
 
+    /// Provider objects of a kind that the operator looks at at the same time; one provider at a time is written
+    #[arg(long, value_name = "NUMBER", default_value_t = 4, value_parser = positive)]
+    pub(crate) provider_concurrency: usize,
+
+    /// Whether the operator creates provider objects for providers that clusterctl or the commands installed
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true,
+          default_value = "true", default_missing_value = "true", value_parser = cobra::go_bool)]
+    pub(crate) migrate_inventory: bool,
+
     /// Accepted because upstream's manifests set it; without effect
     #[arg(long, value_name = "GATE=BOOL,...")]
     pub(crate) feature_gates: Option<String>,
@@ -237,14 +246,16 @@ pub(crate) enum Controllers {
     Core,
     /// The local infrastructure provider: the LocalCluster controller
     Local,
-    /// Both, under the core provider's Lease: run no `manager local` beside it
+    /// The provider operator: providers as declarative objects
+    Operator,
+    /// Core and local, under the core provider's Lease: run no `manager local` beside it
     All,
 }
 
 impl Controllers {
     /// Whether the controllers of a part are among these.
     pub(crate) fn includes(self, part: Self) -> bool {
-        self == part || self == Self::All
+        self == part || (self == Self::All && part != Self::Operator)
     }
 }
 

@@ -10,7 +10,7 @@ use tracing::{debug, warn};
 use crate::{
     cli::{Controllers, ManagerArgs},
     error::CommandError,
-    logging,
+    logging, session,
 };
 
 /// Files that serve a full house: 1,024 connections to the webhooks, and a thousand Clusters.
@@ -24,9 +24,11 @@ struct Part {
     register: fn(&mut Manager, &ManagerArgs) -> Result<(), CommandError>,
 }
 
-/// All parts. A manager that runs several has the Lease and the webhook Service of the first of them: where the core
+/// All parts. `all` is core and local: the operator installs core where it is wanted.
+///
+/// A manager that runs several has the Lease and the webhook Service of the first of them: where the core
 /// provider is one, its Lease keeps upstream's core manager out.
-const PARTS: [Part; 2] = [
+const PARTS: [Part; 3] = [
     Part {
         name: Controllers::Core,
         lease: capstan_cluster::LEASE,
@@ -41,6 +43,12 @@ const PARTS: [Part; 2] = [
         lease: capstan_provider_local::LEASE,
         webhook_service: capstan_provider_local::WEBHOOK_SERVICE,
         register: register_local,
+    },
+    Part {
+        name: Controllers::Operator,
+        lease: capstan_operator::LEASE,
+        webhook_service: capstan_operator::WEBHOOK_SERVICE,
+        register: register_operator,
     },
 ];
 
@@ -102,6 +110,20 @@ fn register_local(manager: &mut Manager, args: &ManagerArgs) -> Result<(), Comma
     registered.map(drop).map_err(|error| CommandError::new("the local provider cannot run", error))
 }
 
+fn register_operator(manager: &mut Manager, args: &ManagerArgs) -> Result<(), CommandError> {
+    let environment = session::capture();
+    let network = capstan_operator::fetch::network_options(&environment)
+        .map_err(|error| CommandError::new("the operator cannot run", error))?;
+    let fetcher = capstan_operator::Fetcher::new(manager.leader_client(), environment, network);
+    let options = capstan_operator::Options {
+        concurrency: args.provider_concurrency,
+        migrate_inventory: args.migrate_inventory,
+        ..capstan_operator::Options::default()
+    };
+    capstan_operator::register(manager, fetcher, options);
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,6 +133,7 @@ mod tests {
         for (which, parts, lease) in [
             (Controllers::Core, &[Controllers::Core][..], "controller-leader-election-capi"),
             (Controllers::Local, &[Controllers::Local], "controller-leader-election-capstan-local"),
+            (Controllers::Operator, &[Controllers::Operator], "controller-leader-election-capstan-operator"),
             (Controllers::All, &[Controllers::Core, Controllers::Local], "controller-leader-election-capi"),
         ] {
             let found = chosen(which);
