@@ -4,7 +4,7 @@
 use std::{collections::HashSet, time::Duration};
 
 use capstan_api::names::FIELD_MANAGER;
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::TryStreamExt;
 use kube::{
     ResourceExt,
     api::{DynamicObject, Patch, PatchParams},
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::upgrade::UpgradeError;
 use capstan_management::{
-    Kind, ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError, error, inventory,
+    Kind, ManagementCluster, ObjectRef, ServerError, at_once, error, inventory,
     retry::{Backoff, Wait},
     sweep,
 };
@@ -49,7 +49,7 @@ pub(crate) async fn stop(
     let Some(kind) = deployments(cluster).await? else { return Ok(()) };
     let found = installed(cluster, &kind, label, namespace).await?;
     let each = found.into_iter().map(|deployment| stop_one(cluster, &kind, deployment));
-    stream::iter(each).buffer_unordered(REQUESTS_AT_ONCE).try_collect().await
+    at_once(each).try_collect().await
 }
 
 /// Scales the Deployments of a provider in a namespace to 0, with their replicas in an annotation. Their Pods may still
@@ -92,7 +92,7 @@ async fn change_all(
         change(cluster, &kind, deployment, annotation, decide).await?;
         Ok::<_, ServerError>(())
     });
-    stream::iter(each).buffer_unordered(REQUESTS_AT_ONCE).try_collect().await
+    at_once(each).try_collect().await
 }
 
 /// Starts as many controllers of a provider as there were before they were stopped. Whether any were.
@@ -123,7 +123,7 @@ pub(crate) async fn start_new(
         change(cluster, &kind, noted, BEFORE_UPGRADE, |it| to_start(it, BEFORE_UPGRADE, true)).await?;
         Ok::<_, UpgradeError>(())
     });
-    stream::iter(each).buffer_unordered(REQUESTS_AT_ONCE).try_collect().await
+    at_once(each).try_collect().await
 }
 
 async fn start_unless_named(
@@ -141,7 +141,7 @@ async fn start_unless_named(
             .await?;
         Ok::<_, UpgradeError>(())
     });
-    stream::iter(each).buffer_unordered(REQUESTS_AT_ONCE).try_collect::<()>().await?;
+    at_once(each).try_collect::<()>().await?;
     Ok(are_stopped)
 }
 

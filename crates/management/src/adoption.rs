@@ -3,7 +3,7 @@
 //! clusterctl updates objects; Capstan applies them. Apply removes only fields that its own manager has applied before.
 
 use capstan_api::names::{CLUSTERCTL_FIELD_MANAGER as CLUSTERCTL, FIELD_MANAGER};
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::TryStreamExt;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{FieldsV1, ManagedFieldsEntry};
 use kube::{
     api::{Patch, PatchParams},
@@ -11,7 +11,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::{ManagementCluster, REQUESTS_AT_ONCE, ServerError, error, sweep::Component};
+use crate::{ManagementCluster, ServerError, at_once, error, sweep::Component};
 
 const APPLY: &str = "Apply";
 const UPDATE: &str = "Update";
@@ -21,10 +21,7 @@ const MOST_TRIES: usize = 5;
 /// Makes Capstan the manager of clusterctl's fields of objects.
 pub async fn adopt(cluster: &ManagementCluster, objects: &[Component]) -> Result<(), ServerError> {
     let theirs = objects.iter().filter(|it| is_needed(it));
-    stream::iter(theirs.map(|object| adopt_one(cluster, object)))
-        .buffer_unordered(REQUESTS_AT_ONCE)
-        .try_collect()
-        .await
+    at_once(theirs.map(|object| adopt_one(cluster, object))).try_collect().await
 }
 
 /// Whether clusterctl manages fields of an object.

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use capstan_api::names::FIELD_MANAGER;
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::TryStreamExt;
 use kube::api::{Patch, PatchParams};
 use serde_json::Value;
 
 use crate::{
-    Kind, Kinds, ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError, error,
+    Kind, Kinds, ManagementCluster, ObjectRef, ServerError, at_once, error,
     retry::{Backoff, retry},
     served,
 };
@@ -164,7 +164,7 @@ pub async fn write(
             report(ApplyEvent::Applied(&ObjectRef::of(object)));
             Ok::<_, ApplyError>(())
         });
-        stream::iter(applied).buffer_unordered(REQUESTS_AT_ONCE).try_collect::<()>().await?;
+        at_once(applied).try_collect::<()>().await?;
         if wave == Wave::Crds {
             served::wait(cluster, used(&members, objects)).await?;
         }

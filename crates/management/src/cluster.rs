@@ -13,8 +13,6 @@ use crate::{
     retry::{Backoff, retry},
 };
 
-/// How many requests to send at the same time. Each may need a connection of its own.
-pub const REQUESTS_AT_ONCE: usize = 16;
 /// How many objects to list at a time.
 const PAGE: u32 = 500;
 /// How long to retry a list while the server is too busy.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use capstan_api::names::FIELD_MANAGER;
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::TryStreamExt;
 use http::header::{ACCEPT, HeaderValue};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
@@ -19,8 +19,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
-    Kind, Kinds, ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError,
+    Kind, Kinds, ManagementCluster, ObjectRef, ServerError,
     apply::{self, Wave},
+    at_once,
     crd::Crd,
     error,
     retry::{Backoff, retry},
@@ -123,7 +124,7 @@ async fn try_on(ground: &Ground<'_>, objects: &[Value]) -> Result<Vec<Trial>, Se
         .iter()
         .enumerate()
         .map(|(index, object)| async move { Ok::<_, ServerError>((index, ground.try_one(object).await?)) });
-    let mut trials: Vec<_> = stream::iter(tried).buffer_unordered(REQUESTS_AT_ONCE).try_collect().await?;
+    let mut trials: Vec<_> = at_once(tried).try_collect().await?;
     trials.sort_by_key(|it| it.0);
     Ok(trials.into_iter().map(|it| it.1).collect())
 }
@@ -165,8 +166,8 @@ impl<'a> Ground<'a> {
             let found = found.map_err(|error| cluster.failed(format!("look for Namespace {name}"), error))?;
             Ok::<_, ServerError>(found.is_none().then_some(name))
         });
-        let looks = stream::iter(looks).buffer_unordered(REQUESTS_AT_ONCE);
-        let missing = looks.try_filter_map(async |it| Ok(it)).try_collect().await?;
+        let looks: Vec<Option<&str>> = at_once(looks).try_collect().await?;
+        let missing = looks.into_iter().flatten().collect();
         let is_namespace = |it: &&Value| Wave::of(it) == Wave::Namespaces;
         let wanted = objects.iter().filter(is_namespace).map(|it| text(it, "/metadata/name")).collect();
         Ok(Self { cluster, crds, detail, kinds, coming, defined, missing, wanted })

@@ -6,6 +6,7 @@
 pub mod adoption;
 pub mod apply;
 mod cluster;
+mod concurrent;
 pub mod contract;
 pub mod crd;
 pub mod dry_run;
@@ -19,7 +20,8 @@ pub mod served;
 pub mod server_version;
 pub mod sweep;
 
-pub use cluster::{ManagementCluster, REQUESTS_AT_ONCE};
+pub use cluster::ManagementCluster;
+pub use concurrent::{REQUESTS_AT_ONCE, at_once, at_once_in_order};
 pub use error::ServerError;
 pub use kinds::{Kind, Kinds};
 pub use object::{Identity, ObjectRef};

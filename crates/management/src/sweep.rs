@@ -3,7 +3,7 @@
 use capstan_api::names::{
     CLUSTERCTL_FIELD_MANAGER, FIELD_MANAGER, OPERATOR_FIELD_MANAGER, SHARED_NAMESPACE, label,
 };
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::TryStreamExt;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use kube::{
     api::{DeleteParams, DynamicObject, Preconditions},
@@ -11,7 +11,7 @@ use kube::{
 };
 use serde_json::Value;
 
-use crate::{Kind, ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError, error};
+use crate::{Kind, ManagementCluster, ObjectRef, ServerError, at_once, error};
 
 /// Kinds that are never part of a release: controllers create them in large numbers, some with the labels of their
 /// owners.
@@ -139,7 +139,7 @@ async fn each_kind(
     let is_meant = |it: &&Kind| it.is_managed && !is_derived(it) && fits(it);
     let kinds = cluster.kinds().await?;
     let lists = kinds.preferred().filter(is_meant).map(|kind| list(kind));
-    let mut found = stream::iter(lists).buffer_unordered(REQUESTS_AT_ONCE).try_concat().await?;
+    let mut found = at_once(lists).try_concat().await?;
     found.sort_by(|a, b| a.id.cmp(&b.id));
     Ok(found)
 }

@@ -70,19 +70,18 @@ impl Catalog for OperatorCatalog<'_> {
         name: &str,
     ) -> BoxFuture<'s, Result<Source<'s>, ReleaseError>> {
         let own = &self.snapshot.provider;
-        let source = if kind == own.kind && name == &*own.key.name {
-            self.release
-                .source(kind, name, Some(self.alter()))
-                .map_err(|error| ReleaseError::Catalog(Box::new(error)))
-        } else {
-            let is_meant = |it: &&std::sync::Arc<ProviderRecord>| it.kind == kind && *it.key.name == *name;
-            self.snapshot
-                .others
-                .iter()
-                .find(is_meant)
-                .and_then(|it| contract_only(it))
-                .ok_or_else(|| ReleaseError::Catalog(Box::new(NotManaged { kind, name: name.to_owned() })))
-        };
+        let source =
+            if kind == own.kind && name == &*own.key.name {
+                self.release
+                    .source(kind, name, Some(self.alter()))
+                    .map_err(|error| ReleaseError::Catalog(Box::new(error)))
+            } else {
+                let is_meant =
+                    |it: &&std::sync::Arc<ProviderRecord>| it.kind == kind && *it.key.name == *name;
+                self.snapshot.others.iter().find(is_meant).and_then(|it| contract_only(it)).ok_or_else(|| {
+                    ReleaseError::Catalog(Box::new(NotManaged { kind, name: name.to_owned() }))
+                })
+            };
         Box::pin(async move { source })
     }
 }
@@ -104,8 +103,7 @@ fn contract_only(provider: &ProviderRecord) -> Option<Source<'static>> {
     .ok()?;
     let place = format!("status of {}", provider.full_name());
     let releases = ConfigMaps::judge(&[config_map], &place).ok()?;
-    let provider =
-        Provider { name: provider.key.name.to_string(), kind: provider.kind, url: String::new() };
+    let provider = Provider { name: provider.key.name.to_string(), kind: provider.kind, url: String::new() };
     Some(Source {
         repository: Repository::in_config_maps(&provider, releases),
         provider,

@@ -339,7 +339,9 @@ impl Reconciler for ProviderReconciler {
                 Ok(Then::Continue) => {}
                 Ok(Then::Rest) => return Ok(Next::Settled),
                 Ok(Then::Again(delay)) => return Ok(Next::Again(delay)),
-                Err(ProviderError::Write(error)) if error.is_conflict() => shared.refresh(self.kind, key).await?,
+                Err(ProviderError::Write(error)) if error.is_conflict() => {
+                    shared.refresh(self.kind, key).await?
+                }
                 Err(ProviderError::Write(error)) if error.is_not_found() => return Ok(Next::Settled),
                 Err(error) => return Err(error),
             }
@@ -384,7 +386,11 @@ impl Shared {
         })
     }
 
-    async fn snapshot(&self, provider: Arc<ProviderRecord>, is_unverified: bool) -> Result<Snapshot, ProviderError> {
+    async fn snapshot(
+        &self,
+        provider: Arc<ProviderRecord>,
+        is_unverified: bool,
+    ) -> Result<Snapshot, ProviderError> {
         let mut others = self.providers.all();
         others.retain(|it| (it.kind, &it.key) != (provider.kind, &provider.key));
         let deployments = self.deployments.keys().iter().filter_map(|it| self.deployments.get(it)).collect();
@@ -449,7 +455,12 @@ impl Shared {
                 return Ok(Some(Outcome::then(Then::Continue)));
             }
             Step::Adopt { version } => {
-                return Ok(Some(self.executor.adopt(snapshot, &version).await.unwrap_or_else(failed(condition::INSTALLED))));
+                return Ok(Some(
+                    self.executor
+                        .adopt(snapshot, &version)
+                        .await
+                        .unwrap_or_else(failed(condition::INSTALLED)),
+                ));
             }
             Step::Install { version } => {
                 self.memory.begin(key, provider.uid());
@@ -504,7 +515,12 @@ impl Shared {
         if !drift.is_empty() {
             let target = event_target(&snapshot.provider);
             let words = drift.join("; ");
-            self.recorder.record(&target, Severity::Warning, "Drifted", format!("Changed by others: {words}"));
+            self.recorder.record(
+                &target,
+                Severity::Warning,
+                "Drifted",
+                format!("Changed by others: {words}"),
+            );
             if !snapshot.provider.only_reports_drift() {
                 let message = format!("Restored what others had changed: {words}");
                 self.recorder.record(&target, Severity::Normal, "DriftHealed", message);
@@ -592,7 +608,12 @@ impl Shared {
     }
 
     /// Sends a merge patch, guarded by the version that it was decided on.
-    async fn write(&self, provider: &ProviderRecord, part: Part, mut patch: Value) -> Result<(), ProviderError> {
+    async fn write(
+        &self,
+        provider: &ProviderRecord,
+        part: Part,
+        mut patch: Value,
+    ) -> Result<(), ProviderError> {
         patch["metadata"]["resourceVersion"] = json!(provider.metadata.resource_version);
         let written = self.writer.patch(&resource(provider.kind), &provider.key, part, &patch).await?;
         let cache = self.providers.cache(provider.kind);
@@ -614,7 +635,10 @@ fn failed(type_: &'static str) -> impl Fn(Trouble) -> Outcome {
 }
 
 /// The conditions that say something else than before. `Ready` repeats others.
-fn changed_conditions<'a>(before: &'a [Condition], after: &'a [Condition]) -> impl Iterator<Item = &'a Condition> {
+fn changed_conditions<'a>(
+    before: &'a [Condition],
+    after: &'a [Condition],
+) -> impl Iterator<Item = &'a Condition> {
     after.iter().filter(|it| {
         let same = conditions::get(before, &it.type_);
         let says = |it: &Condition| (it.status, it.reason.clone(), it.message.clone());

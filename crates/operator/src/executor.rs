@@ -319,7 +319,9 @@ impl Executor {
     }
 
     async fn secret(&self, provider: &ProviderRecord) -> Result<Option<Secret>, Trouble> {
-        let Some(name) = provider.spec.secret_name.as_deref().filter(|it| !it.is_empty()) else { return Ok(None) };
+        let Some(name) = provider.spec.secret_name.as_deref().filter(|it| !it.is_empty()) else {
+            return Ok(None);
+        };
         let namespace = &*provider.key.namespace;
         let api: Api<Secret> = Api::namespaced(self.cluster.client().clone(), namespace);
         match api.get_opt(name).await {
@@ -351,7 +353,11 @@ impl Executor {
         Err(Trouble::new(reason::COMPONENTS_FETCH, message))
     }
 
-    async fn stored(&self, provider: &ProviderRecord, version: &str) -> Result<Option<StoredRelease>, Trouble> {
+    async fn stored(
+        &self,
+        provider: &ProviderRecord,
+        version: &str,
+    ) -> Result<Option<StoredRelease>, Trouble> {
         let stored =
             store::load(self.cluster.client(), &provider.key.namespace, &provider.label(), version).await;
         stored.map_err(|error| store_trouble(&error))
@@ -438,7 +444,8 @@ impl Executor {
         }
         let selector = sweep::selector_of(&provider.label());
         let crds = self.cluster.list_metadata(&Kind::crd(), None, &selector).await?;
-        let has = |contract: &ContractVersion| crds.iter().any(|it| it.labels().contains_key(&contract.label()));
+        let has =
+            |contract: &ContractVersion| crds.iter().any(|it| it.labels().contains_key(&contract.label()));
         Ok(ContractVersion::PREFERENCE.into_iter().find(has).map(|it| it.as_str().to_owned()))
     }
 }
@@ -507,7 +514,8 @@ fn with_causes(error: &dyn std::error::Error) -> String {
 
 /// The objects that differ from the release, each with its changed lines.
 fn differences(preview: &Preview) -> Vec<String> {
-    let objects = preview.providers.iter().flat_map(|it| &it.objects).filter(|it| it.action != Action::Unchanged);
+    let objects =
+        preview.providers.iter().flat_map(|it| &it.objects).filter(|it| it.action != Action::Unchanged);
     objects
         .map(|it| {
             if it.action == Action::Created {

@@ -150,12 +150,8 @@ pub fn needs_core(snapshot: &Snapshot) -> Option<Refusal> {
         // Another core provider is the one that others need.
         return None;
     }
-    let others: Vec<String> = snapshot
-        .others
-        .iter()
-        .filter(|it| it.kind != ProviderType::Core)
-        .map(|it| it.full_name())
-        .collect();
+    let others: Vec<String> =
+        snapshot.others.iter().filter(|it| it.kind != ProviderType::Core).map(|it| it.full_name()).collect();
     (!others.is_empty()).then(|| {
         Refusal::new(reason::IN_USE, format!("Other providers need core: delete {} first", others.join(", ")))
     })

@@ -47,7 +47,9 @@ impl Memory {
     /// Whether a provider's objects have to be compared with its release.
     pub fn doubt(&self, key: &ProviderKey, uid: &str) -> Doubt {
         let known = self.lock();
-        let Some(known) = known.get(key).filter(|it| it.uid == uid && it.is_verified) else { return Doubt::Now };
+        let Some(known) = known.get(key).filter(|it| it.uid == uid && it.is_verified) else {
+            return Doubt::Now;
+        };
         match known.changed.map(|it| it.elapsed()) {
             None => Doubt::None,
             Some(quiet) if quiet < QUIET => Doubt::After(QUIET.saturating_sub(quiet)),

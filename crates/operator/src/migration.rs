@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use capstan_api::operator::{GROUP, VERSION, resource};
-use capstan_management::{ManagementCluster, ServerError, inventory::{Installed, Inventory}};
+use capstan_management::{
+    ManagementCluster, ServerError,
+    inventory::{Installed, Inventory},
+};
 use capstan_runtime::{
     ObjectKey,
     controller::{Next, Reconciler},
@@ -107,7 +110,11 @@ mod tests {
         ] {
             let found = json!({"metadata": {"namespace": namespace, "name": name}});
             let found = ProviderRecord::new(kind, serde_json::from_value(found).unwrap());
-            assert_eq!(object_for(&entry, &[Arc::new(found)]).is_some(), lacks_one, "{kind} {namespace}/{name}");
+            assert_eq!(
+                object_for(&entry, &[Arc::new(found)]).is_some(),
+                lacks_one,
+                "{kind} {namespace}/{name}"
+            );
         }
     }
 }

@@ -100,12 +100,15 @@ impl Trouble {
     pub fn of_install(problems: &[InstallProblem]) -> Option<Self> {
         let text = |wanted: fn(&InstallProblem) -> bool| in_words(problems.iter().filter(|it| wanted(it)));
         let has = |wanted: fn(&InstallProblem) -> bool| problems.iter().any(wanted);
-        let is_contract =
-            |it: &InstallProblem| matches!(it, InstallProblem::Contract { .. } | InstallProblem::UnknownContract { .. });
+        let is_contract = |it: &InstallProblem| {
+            matches!(it, InstallProblem::Contract { .. } | InstallProblem::UnknownContract { .. })
+        };
         let is_instance = |it: &InstallProblem| {
             matches!(
                 it,
-                InstallProblem::OtherVersion { .. } | InstallProblem::SecondInstance { .. } | InstallProblem::Cores { .. }
+                InstallProblem::OtherVersion { .. }
+                    | InstallProblem::SecondInstance { .. }
+                    | InstallProblem::Cores { .. }
             )
         };
         let is_core = |it: &InstallProblem| matches!(it, InstallProblem::NoCore);

@@ -49,7 +49,9 @@ mod tests {
         keep_down(&mut objects, &[("known".to_owned(), "3".to_owned())].into());
         let found: Vec<_> = objects[..3]
             .iter()
-            .map(|it| (it["spec"]["replicas"].clone(), it["metadata"]["annotations"][ORIGINAL_REPLICAS].clone()))
+            .map(|it| {
+                (it["spec"]["replicas"].clone(), it["metadata"]["annotations"][ORIGINAL_REPLICAS].clone())
+            })
             .collect();
         assert_eq!(found, [(json!(0), json!("3")), (json!(0), json!("2")), (json!(0), json!("1"))]);
         assert_eq!(objects[3], service);

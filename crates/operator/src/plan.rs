@@ -145,17 +145,19 @@ fn keep(snapshot: &Snapshot, installed: &str, upgrading_to: Option<&str>) -> Pla
     let version = installed.to_owned();
     if provider.is_scaled_down() {
         return match gates::unpause(snapshot).filter(|_| !provider.spec.paused) {
-            _ if provider.spec.paused => plan(Step::Rest).report(paused("The provider's Deployments are scaled to 0")),
-            Some(refusal) => plan(Step::Rest).report(
-                Report::new(condition::PAUSED, true, refusal.reason).with_message(refusal.message),
-            ),
+            _ if provider.spec.paused => {
+                plan(Step::Rest).report(paused("The provider's Deployments are scaled to 0"))
+            }
+            Some(refusal) => plan(Step::Rest)
+                .report(Report::new(condition::PAUSED, true, refusal.reason).with_message(refusal.message)),
             None => plan(Step::Unpause { version }),
         };
     }
     if !provider.is_applied() {
         return plan(Step::Apply { version });
     }
-    plan(if snapshot.is_unverified { Step::Verify { version } } else { Step::Rest }).without(condition::PAUSED)
+    plan(if snapshot.is_unverified { Step::Verify { version } } else { Step::Rest })
+        .without(condition::PAUSED)
 }
 
 /// What to do for an object that is being deleted.
@@ -166,7 +168,9 @@ fn delete(snapshot: &Snapshot) -> Plan {
     }
     // An object that never came first owns nothing.
     let is_installed = snapshot.installed().is_some();
-    if !is_installed && (gates::duplicate(snapshot).is_some() || gates::installed_elsewhere(snapshot).is_some()) {
+    if !is_installed
+        && (gates::duplicate(snapshot).is_some() || gates::installed_elsewhere(snapshot).is_some())
+    {
         return Plan::new(Step::Release);
     }
     if is_installed
@@ -228,13 +232,15 @@ fn settled(plan: Plan, provider: &ProviderRecord) -> Plan {
 /// Whether the provider serves: installed as wanted, all Deployments available.
 pub fn ready(snapshot: &Snapshot, conditions: &[capstan_api::conditions::Condition]) -> Report {
     let provider = &*snapshot.provider;
-    let report = |reason: &str, message: String| Report::new(condition::READY, false, reason).with_message(message);
+    let report =
+        |reason: &str, message: String| Report::new(condition::READY, false, reason).with_message(message);
     if provider.is_deleting() {
         return report(reason::DELETING, "The provider is being deleted".to_owned());
     }
-    let failed = [condition::PREFLIGHT, condition::INSTALLED, condition::UPGRADED].into_iter().find_map(|type_| {
-        capstan_api::conditions::get(conditions, type_).filter(|it| it.status == ConditionStatus::False)
-    });
+    let failed =
+        [condition::PREFLIGHT, condition::INSTALLED, condition::UPGRADED].into_iter().find_map(|type_| {
+            capstan_api::conditions::get(conditions, type_).filter(|it| it.status == ConditionStatus::False)
+        });
     if let Some(failed) = failed {
         return report(&failed.reason, failed.message.clone());
     }

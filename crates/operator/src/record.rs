@@ -105,10 +105,7 @@ impl ProviderRecord {
     }
 }
 
-fn readable<T: Default>(
-    read: Result<T, serde_json::Error>,
-    part: &str,
-) -> (T, Option<String>) {
+fn readable<T: Default>(read: Result<T, serde_json::Error>, part: &str) -> (T, Option<String>) {
     match read {
         Ok(value) => (value, None),
         Err(error) => (T::default(), Some(format!("{part} cannot be read: {error}"))),
@@ -138,7 +135,11 @@ impl DeploymentRecord {
         let status = object.status.value();
         let labels = object.metadata.labels.as_ref();
         let provider = labels.and_then(|it| it.get(label::PROVIDER)).cloned().unwrap_or_default();
-        Self { availability: availability(&status, object.metadata.generation), provider, metadata: object.metadata }
+        Self {
+            availability: availability(&status, object.metadata.generation),
+            provider,
+            metadata: object.metadata,
+        }
     }
 
     /// The Deployment's name.
@@ -181,10 +182,7 @@ mod tests {
                 Err("was changed and is not rolled out yet"),
             ),
             (json!({"conditions": condition("False", "")}), Err("is not available")),
-            (
-                json!({"conditions": condition("False", "no Pods")}),
-                Err("is not available: no Pods"),
-            ),
+            (json!({"conditions": condition("False", "no Pods")}), Err("is not available: no Pods")),
         ] {
             let found = availability(&status, Some(2));
             assert_eq!(found, expected.map_err(str::to_owned), "{status}");

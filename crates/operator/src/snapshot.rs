@@ -33,7 +33,9 @@ impl Snapshot {
     /// What the inventory says is installed for a provider object.
     pub fn installed_for(&self, provider: &ProviderRecord) -> Option<&Installed> {
         self.inventory.iter().find(|it| {
-            it.kind == provider.kind && *it.name == *provider.key.name && *it.namespace == *provider.key.namespace
+            it.kind == provider.kind
+                && *it.name == *provider.key.name
+                && *it.namespace == *provider.key.namespace
         })
     }
 

@@ -88,7 +88,9 @@ async fn referring(
     }
     for kind in PARTS_OF_CLUSTERS {
         let parts = of_core(cluster, kinds, kind).await?;
-        let parts = parts.iter().filter(|it| it.data["spec"]["clusterName"].as_str().is_some_and(|it| !it.is_empty()));
+        let parts = parts
+            .iter()
+            .filter(|it| it.data["spec"]["clusterName"].as_str().is_some_and(|it| !it.is_empty()));
         users.extend(parts.filter_map(|it| user(kind, it, &used(&it.data["spec"], &own))));
     }
     Ok(users)
@@ -173,12 +175,20 @@ mod tests {
 
     #[test]
     fn references_are_found_wherever_they_are() {
-        let own: BTreeSet<GroupKind> =
-            [("infra.io".to_owned(), "FooCluster".to_owned()), ("infra.io".to_owned(), "FooMachineTemplate".to_owned())]
-                .into();
+        let own: BTreeSet<GroupKind> = [
+            ("infra.io".to_owned(), "FooCluster".to_owned()),
+            ("infra.io".to_owned(), "FooMachineTemplate".to_owned()),
+        ]
+        .into();
         for (spec, expected) in [
-            (json!({"infrastructureRef": {"apiGroup": "infra.io", "kind": "FooCluster", "name": "a"}}), &["FooCluster"][..]),
-            (json!({"infrastructureRef": {"apiVersion": "infra.io/v1", "kind": "FooCluster"}}), &["FooCluster"]),
+            (
+                json!({"infrastructureRef": {"apiGroup": "infra.io", "kind": "FooCluster", "name": "a"}}),
+                &["FooCluster"][..],
+            ),
+            (
+                json!({"infrastructureRef": {"apiVersion": "infra.io/v1", "kind": "FooCluster"}}),
+                &["FooCluster"],
+            ),
             (json!({"infrastructureRef": {"apiVersion": "other.io/v1", "kind": "FooCluster"}}), &[]),
             (json!({"infrastructureRef": {"kind": "FooCluster"}}), &[]),
             (
@@ -202,7 +212,8 @@ mod tests {
             (json!({"class": "c"}), Some("n/c")),
             (json!(null), None),
         ] {
-            let cluster = json!({"metadata": {"name": "a", "namespace": "n"}, "spec": {"topology": topology}});
+            let cluster =
+                json!({"metadata": {"name": "a", "namespace": "n"}, "spec": {"topology": topology}});
             let cluster: DynamicObject = serde_json::from_value(cluster).unwrap();
             assert_eq!(class_of(&cluster).as_deref(), expected, "{topology}");
         }

@@ -21,7 +21,8 @@ async fn core_is_installed_from_a_config_map_and_others_follow() {
     // The other one comes first, and waits.
     let spec = json!({"version": "v2.1.0", "secretName": "aws-variables", "fetchConfig": selector("aws")});
     world.aws().create(spec).await;
-    let waiting = world.aws().until_condition("PreflightCheckPassed", "False", "WaitingForCoreProviderReady").await;
+    let waiting =
+        world.aws().until_condition("PreflightCheckPassed", "False", "WaitingForCoreProviderReady").await;
     assert_eq!(condition(&waiting, "Ready").0, "False");
     assert!(world.deployment(AWS).get_opt("capa-controller-manager").await.unwrap().is_none());
 
@@ -163,10 +164,11 @@ async fn flags_and_deployments_are_customized() {
     // Taken away again, the release's own values are back.
     let spec = json!({"spec": {"manager": null, "deployment": {"nodeSelector": null, "replicas": null, "containers": null}}});
     world.core().edit(spec).await;
-    let manager = wait::until_is(&world.deployment(CORE), "capi-controller-manager", "as released", LIMIT, |it| {
-        arguments(it).iter().any(|it| it == "--leader-elect")
-    })
-    .await;
+    let manager =
+        wait::until_is(&world.deployment(CORE), "capi-controller-manager", "as released", LIMIT, |it| {
+            arguments(it).iter().any(|it| it == "--leader-elect")
+        })
+        .await;
     assert_eq!(replicas(&manager), 1);
     let pod = manager.spec.as_ref().unwrap().template.spec.as_ref().unwrap();
     assert_eq!(pod.node_selector.clone().unwrap_or_default().len(), 0);
@@ -215,7 +217,8 @@ async fn contracts_that_do_not_go_together_are_refused() {
     world.core().until_ready().await;
     let spec = json!({"version": "v2.1.0", "secretName": "aws-variables", "fetchConfig": selector("aws")});
     world.aws().create(spec).await;
-    let refused = world.aws().until_condition("PreflightCheckPassed", "False", "CAPIVersionIncompatibility").await;
+    let refused =
+        world.aws().until_condition("PreflightCheckPassed", "False", "CAPIVersionIncompatibility").await;
     let message = condition(&refused, "PreflightCheckPassed").2;
     assert!(message.contains("v1beta2") && message.contains("v1beta1"), "{message}");
     assert!(world.deployment(AWS).get_opt("capa-controller-manager").await.unwrap().is_none());
@@ -230,15 +233,29 @@ async fn bad_input_gives_a_condition_and_recovers() {
     let operator = world.operator();
     world.publish(&Release::core("v1.10.0", "v1beta1")).await;
     let broken = Release {
-        more: vec![json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "Bad_Name", "namespace": CORE}})],
+        more: vec![
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "Bad_Name", "namespace": CORE}}),
+        ],
         ..Release::core("v1.10.1", "v1beta1")
     };
     world.publish(&broken).await;
     let good = json!({"version": "v1.10.0", "fetchConfig": selector("core")});
     let core = world.core();
     for (what, spec, type_, reason, words) in [
-        ("a version without v", json!({"spec": {"version": "1.10.0"}}), "PreflightCheckPassed", "IncorrectVersionFormat", "1.10.0"),
-        ("a version that is not there", json!({"spec": {"version": "v1.99.0"}}), "ProviderInstalled", "ComponentsFetchError", "v1.99.0"),
+        (
+            "a version without v",
+            json!({"spec": {"version": "1.10.0"}}),
+            "PreflightCheckPassed",
+            "IncorrectVersionFormat",
+            "1.10.0",
+        ),
+        (
+            "a version that is not there",
+            json!({"spec": {"version": "v1.99.0"}}),
+            "ProviderInstalled",
+            "ComponentsFetchError",
+            "v1.99.0",
+        ),
         (
             "an unknown container",
             json!({"spec": {"deployment": {"containers": [{"name": "nope"}]}}}),
@@ -246,7 +263,13 @@ async fn bad_input_gives_a_condition_and_recovers() {
             "ComponentsCustomizationError",
             "nope",
         ),
-        ("an object that the server refuses", json!({"spec": {"version": "v1.10.1"}}), "ProviderInstalled", "InstallFailed", "Bad_Name"),
+        (
+            "an object that the server refuses",
+            json!({"spec": {"version": "v1.10.1"}}),
+            "ProviderInstalled",
+            "InstallFailed",
+            "Bad_Name",
+        ),
     ] {
         let mut bad = good.clone();
         for (field, value) in spec["spec"].as_object().unwrap() {
@@ -265,7 +288,9 @@ async fn bad_input_gives_a_condition_and_recovers() {
     unknown.until_condition("PreflightCheckPassed", "False", "WaitingForCoreProviderReady").await;
     core.create(good).await;
     core.until_ready().await;
-    let object = unknown.until("without a source", |it| condition(it, "ProviderInstalled").1 == "FetchConfigValidationError").await;
+    let object = unknown
+        .until("without a source", |it| condition(it, "ProviderInstalled").1 == "FetchConfigValidationError")
+        .await;
     let message = condition(&object, "ProviderInstalled").2;
     assert!(message.contains("fetchConfig"), "{message}");
 

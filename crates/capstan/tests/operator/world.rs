@@ -111,7 +111,8 @@ impl World {
     pub(crate) async fn create_secret(&self, namespace: &str, name: &str, data: &[(&str, &str)]) {
         let secrets: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
         let data: BTreeMap<_, _> = data.iter().copied().collect();
-        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data});
+        let secret =
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data});
         secrets.patch(name, &PatchParams::apply("story").force(), &Patch::Apply(secret)).await.unwrap();
     }
 
@@ -138,7 +139,8 @@ impl World {
         }
         self.create_secret(AWS, "aws-variables", &[("AWS_REGION", "eu-1")]).await;
         self.core().create(json!({"version": "v1.10.0", "fetchConfig": selector("core")})).await;
-        let spec = json!({"version": "v2.1.0", "secretName": "aws-variables", "fetchConfig": selector("aws")});
+        let spec =
+            json!({"version": "v2.1.0", "secretName": "aws-variables", "fetchConfig": selector("aws")});
         self.aws().create(spec).await;
         self.core().until_ready().await;
         self.aws().until_ready().await;
@@ -150,7 +152,10 @@ impl World {
         let mut found = BTreeMap::new();
         for component in sweep::sweep(&cluster, "clusterctl.cluster.x-k8s.io").await.unwrap() {
             let api = cluster.objects(&component.kind, component.id.namespace.as_deref());
-            found.insert(component.id.to_string(), without_servers_fields(api.get(&component.id.name).await.unwrap()));
+            found.insert(
+                component.id.to_string(),
+                without_servers_fields(api.get(&component.id.name).await.unwrap()),
+            );
         }
         found
     }
@@ -211,15 +216,18 @@ impl Provider<'_> {
 
     pub(crate) async fn until_ready(&self) -> DynamicObject {
         self.until("ready", |it| {
-            condition(it, "Ready").0 == "True" && it.data["status"]["observedGeneration"] == json!(it.metadata.generation)
+            condition(it, "Ready").0 == "True"
+                && it.data["status"]["observedGeneration"] == json!(it.metadata.generation)
         })
         .await
     }
 
     /// Waits until the provider is installed in a version, with all conditions True.
     pub(crate) async fn until_installed(&self, version: &str) -> DynamicObject {
-        self.until(version, |it| it.data["status"]["installedVersion"] == version && condition(it, "Ready").0 == "True")
-            .await
+        self.until(version, |it| {
+            it.data["status"]["installedVersion"] == version && condition(it, "Ready").0 == "True"
+        })
+        .await
     }
 
     /// Waits until a condition has a status and reason.
@@ -386,12 +394,15 @@ pub(crate) fn manifest(objects: &[Value]) -> String {
 /// Makes every Deployment available with the replicas that it asks for.
 async fn play_kubelet(client: Client) {
     let all: Api<Deployment> = Api::all(client.clone());
-    let mut deployments = Box::pin(watcher(all, watcher::Config::default()).default_backoff().applied_objects());
+    let mut deployments =
+        Box::pin(watcher(all, watcher::Config::default()).default_backoff().applied_objects());
     while let Some(event) = deployments.next().await {
         let Ok(deployment) = event else { continue };
         let replicas = deployment.spec.as_ref().and_then(|it| it.replicas).unwrap_or(1);
         let status = deployment.status.clone().unwrap_or_default();
-        if status.observed_generation == deployment.metadata.generation && status.replicas.unwrap_or(0) == replicas {
+        if status.observed_generation == deployment.metadata.generation
+            && status.replicas.unwrap_or(0) == replicas
+        {
             continue;
         }
         let patch = json!({"status": {

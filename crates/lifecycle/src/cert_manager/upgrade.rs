@@ -2,11 +2,11 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::TryStreamExt;
 
 use super::{CertManagerError, CertManagerEvent, CertManagerReporter, Manifest, plan::components, probe};
 use capstan_management::{
-    ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError, adoption, apply, sweep::Component,
+    ManagementCluster, ObjectRef, ServerError, adoption, apply, at_once, sweep::Component,
 };
 
 /// Applies a version over the one that is there, deletes what it no longer has, and waits until it answers.
@@ -37,7 +37,7 @@ async fn prune(cluster: &ManagementCluster, stale: &[&Component]) -> Result<(), 
         let deleted = component.delete(cluster).await;
         deleted.map_err(|error| cluster.failed(format!("delete {}", component.id), error))
     });
-    stream::iter(deleted).buffer_unordered(REQUESTS_AT_ONCE).try_collect().await
+    at_once(deleted).try_collect().await
 }
 
 /// What is no longer wanted. Kinds and namespaces stay: with them would go what users made.

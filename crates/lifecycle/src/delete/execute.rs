@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::TryStreamExt;
 use serde_json::Value;
 
 use super::{DeleteError, DeletePlan, Removal, Stage, search::Scope, usage};
 use capstan_management::{
-    ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError,
+    ManagementCluster, ObjectRef, ServerError, at_once,
     crd::Crd,
     error,
     retry::{Backoff, Wait, retry},
@@ -69,11 +69,11 @@ pub(crate) async fn execute(
         }
         report(DeleteEvent::Stage { stage, count: members.len() });
         let requests = members.iter().map(|component| delete_one(cluster, component, report));
-        stream::iter(requests).buffer_unordered(REQUESTS_AT_ONCE).try_collect::<()>().await?;
+        at_once(requests).try_collect::<()>().await?;
         if stage == Stage::Crds {
             // All are on their way out before any is waited for.
             let waits = members.iter().map(|component| gone(cluster, component));
-            stream::iter(waits).buffer_unordered(REQUESTS_AT_ONCE).try_collect::<()>().await?;
+            at_once(waits).try_collect::<()>().await?;
         }
     }
     Ok(())

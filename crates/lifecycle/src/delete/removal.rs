@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use capstan_api::names::CLUSTERCTL_GROUP;
 use capstan_manifest::components::SHARED_NAMESPACE;
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::TryStreamExt;
 use serde_json::{Value, json};
 
 use super::{DeleteOptions, DeleteProblem, DeleteTarget, choice::Chosen};
 use crate::instance::{self, Owner};
 use capstan_management::{
-    Kinds, ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError,
+    Kinds, ManagementCluster, ObjectRef, ServerError,
     apply::Wave,
-    crd,
+    at_once, crd,
     inventory::{Installed, Inventory},
     sweep::Component,
 };
@@ -274,7 +274,7 @@ pub(crate) async fn webhook_services(
             object.map(|it| service_namespaces(&it.data)).unwrap_or_default(),
         ))
     });
-    stream::iter(looks).buffer_unordered(REQUESTS_AT_ONCE).try_collect().await
+    at_once(looks).try_collect().await
 }
 
 /// One for each webhook; the empty namespace stands for an address outside of the cluster.

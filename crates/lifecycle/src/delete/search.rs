@@ -1,12 +1,12 @@
 //! What was installed for providers and what they look after, even where no webhook converts objects between versions.
 
 use capstan_api::names::label;
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::TryStreamExt;
 use kube::core::ObjectMeta;
 
 use super::{Selection, choice};
 use capstan_management::{
-    Kind, Kinds, ManagementCluster, REQUESTS_AT_ONCE, ServerError, error,
+    Kind, Kinds, ManagementCluster, ServerError, at_once, error,
     inventory::Installed,
     sweep::{Component, component, is_installed, sweep_kinds},
 };
@@ -69,8 +69,7 @@ pub(crate) async fn survey<'a>(
             Ok::<_, ServerError>((is_meant, Reading { kind, provider: provider.clone(), objects }))
         }
     });
-    let looks: Vec<(bool, Reading<'_>)> =
-        stream::iter(looks).buffer_unordered(REQUESTS_AT_ONCE).try_collect().await?;
+    let looks: Vec<(bool, Reading<'_>)> = at_once(looks).try_collect().await?;
     for (_, Reading { kind, objects, .. }) in &looks {
         let own = objects.iter().flatten().filter(|it| choice::is_component(selection, it));
         components.extend(own.map(|it| component(kind, it.clone())));

@@ -3,11 +3,11 @@
 use std::fmt;
 
 use capstan_api::names::{CLUSTERCTL_GROUP, CORE_GROUP};
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::TryStreamExt;
 use kube::core::ObjectMeta;
 
 use super::search::{Reading, Scope, look};
-use capstan_management::{Kind, Kinds, ManagementCluster, REQUESTS_AT_ONCE, ServerError, sweep::Component};
+use capstan_management::{Kind, Kinds, ManagementCluster, ServerError, at_once, sweep::Component};
 
 /// How many objects of a kind are named.
 const NAMED: usize = 10;
@@ -66,8 +66,7 @@ pub(crate) async fn find(
         let objects = look(cluster, kinds, kind, Some(namespace), "").await?;
         Ok::<_, ServerError>(usage(kind, &objects, scope, false))
     });
-    let within: Vec<Option<Usage>> =
-        stream::iter(looks).buffer_unordered(REQUESTS_AT_ONCE).try_collect().await?;
+    let within: Vec<Option<Usage>> = at_once(looks).try_collect().await?;
     let own = readings.iter().map(|it| usage(it.kind, &it.objects, scope, true));
     let mut usages: Vec<Usage> = own.chain(within).flatten().collect();
     usages.sort();
@@ -86,8 +85,7 @@ pub(crate) async fn of_crds(
         let objects = look(cluster, kinds, kind, None, "").await?;
         Ok::<_, ServerError>(usage(kind, &objects, scope, true))
     });
-    let usages: Vec<Option<Usage>> =
-        stream::iter(looks).buffer_unordered(REQUESTS_AT_ONCE).try_collect().await?;
+    let usages: Vec<Option<Usage>> = at_once(looks).try_collect().await?;
     let mut usages: Vec<Usage> = usages.into_iter().flatten().collect();
     usages.sort();
     Ok(usages)

@@ -11,7 +11,7 @@ mod summary;
 use std::collections::{BTreeMap, BTreeSet};
 
 use capstan_manifest::yaml;
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::TryStreamExt;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ pub use self::{
     summary::{Action, ArgumentChange, CrdChange, ImageChange, LostChange, RoleChange, Summary},
 };
 use capstan_management::{
-    Identity, Kind, ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError,
+    Identity, Kind, ManagementCluster, ObjectRef, ServerError, at_once_in_order,
     dry_run::{self, Detail, Outcome, Refusal},
     sweep::Component,
 };
@@ -183,7 +183,7 @@ async fn look_at(cluster: &ManagementCluster, objects: &[&Value]) -> Result<Vec<
             None => Ok(None),
         }
     });
-    stream::iter(looks).buffered(REQUESTS_AT_ONCE).try_collect().await
+    at_once_in_order(looks).try_collect().await
 }
 
 /// What is to go, and is there, and is not wanted.
@@ -195,7 +195,7 @@ async fn deletions(cluster: &ManagementCluster, intent: &Intent<'_>) -> Result<V
         let live = read(cluster, &component.kind, &component.id).await?;
         Ok(Change { object: component.id.clone(), live, becomes: None })
     });
-    let changes: Vec<Change> = stream::iter(looks).buffered(REQUESTS_AT_ONCE).try_collect().await?;
+    let changes: Vec<Change> = at_once_in_order(looks).try_collect().await?;
     Ok(changes.into_iter().filter(|it| it.live.is_some()).collect())
 }
 

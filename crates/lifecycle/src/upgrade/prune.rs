@@ -3,13 +3,12 @@
 use std::collections::HashMap;
 
 use capstan_api::names::{INVENTORY, label};
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::TryStreamExt;
 use kube::api::ListParams;
 use serde_json::Value;
 
 use capstan_management::{
-    Identity, ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError, crd::is_crd, error,
-    sweep::Component,
+    Identity, ManagementCluster, ObjectRef, ServerError, at_once, crd::is_crd, error, sweep::Component,
 };
 
 /// What becomes of the objects that a release no longer has.
@@ -87,7 +86,7 @@ pub(super) async fn delete(
             Err(error) => Err(cluster.failed(format!("delete {id}"), error)),
         }
     });
-    let kept: Vec<_> = stream::iter(each).buffer_unordered(REQUESTS_AT_ONCE).try_collect().await?;
+    let kept: Vec<_> = at_once(each).try_collect().await?;
     Ok(kept.into_iter().flatten().collect())
 }
 

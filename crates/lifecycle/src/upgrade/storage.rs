@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use capstan_api::names::FIELD_MANAGER;
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::TryStreamExt;
 use kube::{
     ResourceExt,
     api::{DynamicObject, ListParams, Patch, PatchParams, PostParams},
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::UpgradeError;
 use capstan_management::{
-    Kind, ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError,
+    Kind, ManagementCluster, ObjectRef, ServerError, at_once,
     crd::{Crd, is_crd},
     dry_run::{self, Detail, Outcome, Trial},
     error,
@@ -100,7 +100,7 @@ impl Migration {
             };
             count += page.items.len();
             let writes = page.items.into_iter().map(|object| self.write(cluster, object));
-            stream::iter(writes).buffer_unordered(REQUESTS_AT_ONCE).try_collect::<()>().await?;
+            at_once(writes).try_collect::<()>().await?;
             params.continue_token = page.metadata.continue_.filter(|it| !it.is_empty());
             if params.continue_token.is_none() {
                 return Ok(count);

@@ -59,7 +59,10 @@ impl Object {
     /// The status says so: installed, the contract, and the generation that was applied.
     fn installed(self, version: &str, contract: &str) -> Self {
         let installed = condition(condition::INSTALLED, "True", 1);
-        self.with("/status", json!({"installedVersion": version, "contract": contract, "conditions": [installed]}))
+        self.with(
+            "/status",
+            json!({"installedVersion": version, "contract": contract, "conditions": [installed]}),
+        )
     }
 
     fn scaled_down(mut self) -> Self {
@@ -141,9 +144,21 @@ fn a_provider_is_installed_once_core_serves() {
         ("no core", aws().version("v2.1.0"), vec![], Step::Rest, vec![held_back]),
         ("core is not installed", aws().version("v2.1.0"), vec![core()], Step::Rest, vec![held_back]),
         ("core is paused", aws().version("v2.1.0"), vec![ready_core().paused()], Step::Rest, vec![held_back]),
-        ("core serves", aws().version("v2.1.0"), vec![ready_core()], Step::Install { version: version() }, vec![]),
+        (
+            "core serves",
+            aws().version("v2.1.0"),
+            vec![ready_core()],
+            Step::Install { version: version() },
+            vec![],
+        ),
         ("no version", aws(), vec![ready_core()], Step::FindVersion, vec![]),
-        ("core itself", core().version("v1.10.0"), vec![], Step::Install { version: "v1.10.0".to_owned() }, vec![]),
+        (
+            "core itself",
+            core().version("v1.10.0"),
+            vec![],
+            Step::Install { version: "v1.10.0".to_owned() },
+            vec![],
+        ),
         (
             "created paused",
             aws().version("v2.1.0").paused(),
@@ -159,7 +174,11 @@ fn a_provider_is_installed_once_core_serves() {
             vec!["PreflightCheckPassed=False/IncorrectVersionFormat"],
         ),
     ] {
-        assert_eq!(decided(&snapshot(&provider, &others)), (step, reports.iter().map(ToString::to_string).collect()), "{what}");
+        assert_eq!(
+            decided(&snapshot(&provider, &others)),
+            (step, reports.iter().map(ToString::to_string).collect()),
+            "{what}"
+        );
     }
     let mut unavailable = snapshot(&aws().version("v2.1.0"), &[ready_core()]);
     unavailable.deployments = vec![deployment("cluster-api", "capi-system", false)];
@@ -183,7 +202,10 @@ fn of_two_objects_for_a_provider_the_installed_one_counts_and_then_the_older_one
         assert_eq!(refusal.is_none(), goes_on, "{what}: {refusal:?}");
     }
     let refused = snapshot(&aws().version("v2.1.0"), &[other().installed("v2.1.0", "v1beta1"), ready_core()]);
-    assert_eq!(decided(&refused), (Step::Rest, vec!["PreflightCheckPassed=False/MoreThanOneExists".to_owned()]));
+    assert_eq!(
+        decided(&refused),
+        (Step::Rest, vec!["PreflightCheckPassed=False/MoreThanOneExists".to_owned()])
+    );
     assert_eq!(
         message(&refused, condition::PREFLIGHT),
         "InfrastructureProvider aws exists already in namespace elsewhere: delete one of the two"
@@ -196,10 +218,25 @@ fn what_is_installed_is_kept_as_the_spec_says() {
     let version = || "v2.1.0".to_owned();
     for (what, provider, step, reports) in [
         ("all is well", aws(), Step::Rest, vec![PASSED]),
-        ("the version was cleared", aws().with("/spec/version", json!(null)), Step::SetVersion(version()), vec![]),
-        ("the spec changed", aws().with("/metadata/generation", json!(2)), Step::Apply { version: version() }, vec![PASSED]),
+        (
+            "the version was cleared",
+            aws().with("/spec/version", json!(null)),
+            Step::SetVersion(version()),
+            vec![],
+        ),
+        (
+            "the spec changed",
+            aws().with("/metadata/generation", json!(2)),
+            Step::Apply { version: version() },
+            vec![PASSED],
+        ),
         ("a newer version", aws().version("v2.2.0"), Step::Upgrade { version: "v2.2.0".to_owned() }, vec![]),
-        ("an older patch", aws().installed("v2.1.1", "v1beta1"), Step::Upgrade { version: version() }, vec![]),
+        (
+            "an older patch",
+            aws().installed("v2.1.1", "v1beta1"),
+            Step::Upgrade { version: version() },
+            vec![],
+        ),
         (
             "an older minor version",
             aws().version("v2.0.9"),
@@ -223,7 +260,10 @@ fn what_is_installed_is_kept_as_the_spec_says() {
         ("unpausing", aws().scaled_down(), Step::Unpause { version: version() }, vec![PASSED]),
         (
             "a broken edit",
-            aws().with("/spec/fetchConfig", json!({"url": "https://a.b/c/d/releases", "selector": {"matchLabels": {"a": "b"}}})),
+            aws().with(
+                "/spec/fetchConfig",
+                json!({"url": "https://a.b/c/d/releases", "selector": {"matchLabels": {"a": "b"}}}),
+            ),
             Step::Rest,
             vec!["PreflightCheckPassed=False/FetchConfigValidationError"],
         ),
@@ -239,7 +279,11 @@ fn what_is_installed_is_kept_as_the_spec_says() {
     assert_eq!(decided(&adopted).0, Step::Adopt { version: "v2.2.0".to_owned() });
     let mut half = snapshot(&aws(), &[ready_core()]);
     half.inventory[0].upgrading_to = Some("v2.2.0".to_owned());
-    assert_eq!(decided(&half).0, Step::Upgrade { version: version() }, "an upgrade was cut off and taken back");
+    assert_eq!(
+        decided(&half).0,
+        Step::Upgrade { version: version() },
+        "an upgrade was cut off and taken back"
+    );
 }
 
 #[test]
@@ -257,14 +301,23 @@ fn a_contract_changes_while_all_are_paused_and_core_comes_first() {
         ("only core is paused", paused(core()), aws(), "v1beta2", Some(reason::WAITING_FOR_PAUSE)),
         ("only the other is paused", core(), paused(aws()), "v1beta2", Some(reason::WAITING_FOR_PAUSE)),
         ("all are paused", paused(core()), paused(aws()), "v1beta2", None),
-        ("core was not upgraded yet", paused(aws()), paused(core()), "v1beta2", Some(reason::CONTRACT_MISMATCH)),
+        (
+            "core was not upgraded yet",
+            paused(aws()),
+            paused(core()),
+            "v1beta2",
+            Some(reason::CONTRACT_MISMATCH),
+        ),
         ("core was upgraded", paused(aws()), paused(upgraded()), "v1beta2", None),
     ] {
         assert_eq!(gate(&provider, &[other], contract), expected, "{what}");
     }
     let refused = snapshot(&core(), &[aws()]);
     let message = gates::contract_upgrade(&refused, "v1beta2").unwrap().message;
-    assert!(message.contains("CoreProvider capi-system/cluster-api, InfrastructureProvider capa-system/aws"), "{message}");
+    assert!(
+        message.contains("CoreProvider capi-system/cluster-api, InfrastructureProvider capa-system/aws"),
+        "{message}"
+    );
     // Never installed providers hold nothing up.
     let azure = object(ProviderType::Infrastructure, "azure").version("v1.0.0");
     assert_eq!(gate(&paused(core()), &[paused(aws()), azure], "v1beta2"), None);
@@ -277,7 +330,12 @@ fn no_provider_runs_again_while_a_paused_one_is_on_the_old_contract() {
     let new = |it: Object| it.version("v2.2.0").installed("v2.2.0", "v1beta2");
     let waits = "Paused=True/WaitingForProvidersToBeUpgraded";
     for (what, provider, other, is_refused) in [
-        ("core on the new contract, the other not", scaled_down(new(core())), scaled_down(old(aws())).paused(), true),
+        (
+            "core on the new contract, the other not",
+            scaled_down(new(core())),
+            scaled_down(old(aws())).paused(),
+            true,
+        ),
         ("the other itself", scaled_down(old(aws())), scaled_down(new(core())).paused(), true),
         ("both unpause", scaled_down(old(aws())), scaled_down(new(core())), true),
         ("both on the new contract", scaled_down(new(aws())), scaled_down(new(core())).paused(), false),
@@ -303,12 +361,30 @@ fn what_is_used_is_not_deleted() {
     for (what, provider, others, step, reports) in [
         ("a provider", aws().deleting(), vec![ready_core()], Step::Delete, vec![]),
         ("core with another provider", core(), vec![aws()], Step::Rest, blocked.clone()),
-        ("core with a provider that is being deleted", core(), vec![aws().deleting()], Step::Rest, blocked.clone()),
+        (
+            "core with a provider that is being deleted",
+            core(),
+            vec![aws().deleting()],
+            Step::Rest,
+            blocked.clone(),
+        ),
         ("core alone", core(), vec![], Step::Delete, vec![]),
         ("forced", force("true"), vec![aws()], Step::Delete, vec![]),
         ("not forced", force("yes"), vec![aws()], Step::Rest, blocked),
-        ("a second object", aws().within("b").with("/status", json!({})).deleting(), vec![aws(), ready_core()], Step::Release, vec![]),
-        ("nothing of ours", aws().with("/metadata/finalizers", json!(["other"])).deleting(), vec![], Step::Rest, vec![]),
+        (
+            "a second object",
+            aws().within("b").with("/status", json!({})).deleting(),
+            vec![aws(), ready_core()],
+            Step::Release,
+            vec![],
+        ),
+        (
+            "nothing of ours",
+            aws().with("/metadata/finalizers", json!(["other"])).deleting(),
+            vec![],
+            Step::Rest,
+            vec![],
+        ),
         ("never installed", self::aws().deleting(), vec![], Step::Delete, vec![]),
     ] {
         assert_eq!(decided(&snapshot(&provider, &others)), (step, reports), "{what}");
@@ -330,9 +406,19 @@ fn ready_says_the_first_thing_that_is_wrong() {
     for (what, snapshot, list, expected) in [
         ("all is well", &all_well, vec![installed], (ConditionStatus::True, "All Deployments are available")),
         ("not installed", &all_well, vec![], (ConditionStatus::False, "The provider is not installed yet")),
-        ("a False condition", &all_well, vec![(condition::PREFLIGHT, "False"), installed], (ConditionStatus::False, "m")),
+        (
+            "a False condition",
+            &all_well,
+            vec![(condition::PREFLIGHT, "False"), installed],
+            (ConditionStatus::False, "m"),
+        ),
         ("paused", &all_well, vec![(condition::PAUSED, "True"), installed], (ConditionStatus::False, "m")),
-        ("not available", &down, vec![installed], (ConditionStatus::False, "Deployment manager is not available")),
+        (
+            "not available",
+            &down,
+            vec![installed],
+            (ConditionStatus::False, "Deployment manager is not available"),
+        ),
         ("missing", &missing, vec![installed], (ConditionStatus::False, "Deployment other does not exist")),
     ] {
         let report = ready(snapshot, &conditions(&list));
