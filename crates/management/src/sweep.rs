@@ -110,11 +110,12 @@ pub async fn sweep_kinds(
     selector: &str,
     fits: impl Fn(&Kind) -> bool,
 ) -> Result<Vec<Component>, ServerError> {
-    let list = async |kind: &Kind| {
+    let kinds = meant(cluster, fits).await?;
+    let lists = kinds.iter().map(|kind| async move {
         let found = cluster.list_metadata(kind, None, selector).await?;
         Ok(found.into_iter().map(|it| component(kind, it.metadata)).collect())
-    };
-    each_kind(cluster, fits, list).await
+    });
+    Ok(sorted(at_once(lists).try_concat().await?))
 }
 
 /// The same with whole objects.
@@ -123,25 +124,24 @@ pub async fn sweep_whole(
     selector: &str,
     fits: impl Fn(&Kind) -> bool,
 ) -> Result<Vec<Component>, ServerError> {
-    let list = async |kind: &Kind| {
+    let kinds = meant(cluster, fits).await?;
+    let lists = kinds.iter().map(|kind| async move {
         let found = cluster.list(kind, None, selector).await?;
         let whole = |it: DynamicObject| Component { content: Some(it.data), ..component(kind, it.metadata) };
         Ok(found.into_iter().map(whole).collect())
-    };
-    each_kind(cluster, fits, list).await
+    });
+    Ok(sorted(at_once(lists).try_concat().await?))
 }
 
-async fn each_kind(
-    cluster: &ManagementCluster,
-    fits: impl Fn(&Kind) -> bool,
-    list: impl AsyncFn(&Kind) -> Result<Vec<Component>, ServerError>,
-) -> Result<Vec<Component>, ServerError> {
+/// The kinds to look through.
+async fn meant(cluster: &ManagementCluster, fits: impl Fn(&Kind) -> bool) -> Result<Vec<Kind>, ServerError> {
     let is_meant = |it: &&Kind| it.is_managed && !is_derived(it) && fits(it);
-    let kinds = cluster.kinds().await?;
-    let lists = kinds.preferred().filter(is_meant).map(|kind| list(kind));
-    let mut found = at_once(lists).try_concat().await?;
+    Ok(cluster.kinds().await?.preferred().filter(is_meant).cloned().collect())
+}
+
+fn sorted(mut found: Vec<Component>) -> Vec<Component> {
     found.sort_by(|a, b| a.id.cmp(&b.id));
-    Ok(found)
+    found
 }
 
 fn is_derived(kind: &Kind) -> bool {
