@@ -157,7 +157,6 @@ impl Executor {
         self.forget_others(provider, version).await;
         let mut outcome = Outcome::then(Then::Continue).report(plan::passed()).report(installed(version));
         outcome.installed = Some((version.to_owned(), Some(release.contract.clone())));
-        drop(releases);
         Ok(Done { outcome, deployments: catalog.deployments(), kinds, drift: Vec::new() })
     }
 
