@@ -37,11 +37,13 @@ pub enum Verb {
     Update,
     /// An object's end.
     Delete,
+    /// What would come of a write.
+    DryRun,
 }
 
 impl Verb {
     fn is_write(self) -> bool {
-        !matches!(self, Self::Get | Self::List | Self::Watch)
+        !matches!(self, Self::Get | Self::List | Self::Watch | Self::DryRun)
     }
 }
 
@@ -391,8 +393,10 @@ fn name(method: &Method, uri: &Uri) -> (Verb, String) {
     let path = [&[format!("{plural}{group}")][..], &rest.iter().map(ToString::to_string).collect::<Vec<_>>()]
         .concat()
         .join("/");
-    let is_watch = uri.query().is_some_and(|query| query.contains("watch="));
+    let has = |parameter: &str| uri.query().is_some_and(|query| query.contains(parameter));
+    let is_watch = has("watch=");
     let verb = match *method {
+        _ if has("dryRun=All") => Verb::DryRun,
         Method::POST => Verb::Create,
         Method::PATCH => Verb::Patch,
         Method::PUT => Verb::Update,
@@ -415,6 +419,7 @@ mod tests {
             (Method::GET, "/apis/g.io/v1/foos?watch=true&x=1", Verb::Watch, "foos.g.io"),
             (Method::GET, "/apis/g.io/v1/namespaces/n/foos/a", Verb::Get, "foos.g.io/a"),
             (Method::PATCH, "/apis/g.io/v1/namespaces/n/foos/a/status?", Verb::Patch, "foos.g.io/a/status"),
+            (Method::PATCH, "/apis/g.io/v1/namespaces/n/foos/a?dryRun=All", Verb::DryRun, "foos.g.io/a"),
             (Method::POST, "/api/v1/namespaces/n/events", Verb::Create, "events"),
             (Method::GET, "/api/v1/namespaces/n", Verb::Get, "namespaces/n"),
             (Method::DELETE, "/apis/g.io/v1/namespaces/n/foos/a", Verb::Delete, "foos.g.io/a"),

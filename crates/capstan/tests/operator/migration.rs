@@ -1,0 +1,75 @@
+//! Providers that commands installed become provider objects, and nothing of them is touched.
+
+use capstan_api::provider::ProviderType;
+use capstan_management::{
+    ManagementCluster,
+    inventory::{self, Installed},
+};
+use kube::ResourceExt;
+use serde_json::json;
+
+use crate::world::{AWS, CORE, Release, World, condition};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_commands_installed_gets_objects_and_is_left_as_it_is() {
+    let world = World::new().await;
+    // The operator installs, and forgets: what is left is what a command leaves.
+    let operator = world.operator();
+    world.with_providers().await;
+    operator.stop().await;
+    for provider in [world.core(), world.aws()] {
+        provider.edit(json!({"metadata": {"finalizers": null}})).await;
+        provider.delete().await;
+        provider.until_gone().await;
+    }
+    let secrets: kube::Api<k8s_openapi::api::core::v1::Secret> = kube::Api::all(world.client.clone());
+    for secret in secrets.list(&Default::default()).await.unwrap() {
+        if secret.type_.as_deref() == Some("management.cluster.x-k8s.io/release") {
+            let api: kube::Api<k8s_openapi::api::core::v1::Secret> =
+                kube::Api::namespaced(world.client.clone(), &secret.namespace().unwrap());
+            api.delete(&secret.name_any(), &Default::default()).await.unwrap();
+        }
+    }
+    let before = world.installed().await;
+    let versions = async || {
+        let mut found = Vec::new();
+        for (namespace, name) in [(CORE, "capi-controller-manager"), (AWS, "capa-controller-manager")] {
+            let deployment = world.deployment(namespace).get(name).await.unwrap();
+            found.push((deployment.uid(), deployment.metadata.generation));
+        }
+        found
+    };
+    let deployments = versions().await;
+
+    let operator = world.operator();
+    for (provider, version) in [(world.core(), "v1.10.0"), (world.aws(), "v2.1.0")] {
+        let object = provider.until_ready().await;
+        assert_eq!(object.data["spec"], json!({"version": version}));
+        assert_eq!(object.data["status"]["installedVersion"], version);
+        assert_eq!(object.data["status"]["contract"], "v1beta1");
+        assert_eq!(condition(&object, "ProviderInstalled").0, "True");
+    }
+    assert_eq!(world.installed().await, before);
+    assert_eq!(versions().await, deployments);
+
+    // While it runs, too.
+    let cluster = ManagementCluster::new(world.client.clone(), "the story's server");
+    let entry = Installed {
+        namespace: AWS.to_owned(),
+        name: "azure".to_owned(),
+        kind: ProviderType::Infrastructure,
+        version: "v1.2.0".to_owned(),
+        watched_namespace: None,
+        upgrading_to: None,
+    };
+    inventory::record(&cluster, &entry).await.unwrap();
+    let azure = world.aws().called("azure").until("there", |_| true).await;
+    assert_eq!(azure.data["spec"]["version"], "v1.2.0");
+
+    // From then on it is upgraded like any other.
+    world.publish(&Release::aws("v2.2.0", "v1beta1")).await;
+    let spec = json!({"version": "v2.2.0", "secretName": "aws-variables", "fetchConfig": crate::world::selector("aws")});
+    world.aws().edit(json!({"spec": spec})).await;
+    world.aws().until_installed("v2.2.0").await;
+    operator.stop().await;
+}

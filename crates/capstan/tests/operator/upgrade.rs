@@ -1,0 +1,162 @@
+//! Upgrades, with and without a change of contract, and pauses.
+
+use capstan_api::operator::annotation::ORIGINAL_REPLICAS;
+use capstan_testkit::wait;
+use kube::{
+    Api, ResourceExt,
+    api::{DynamicObject, Patch, PatchParams, PostParams},
+};
+use serde_json::json;
+
+use crate::world::{AWS, CORE, LIMIT, Release, World, condition, replicas};
+
+const CORE_MANAGER: &str = "capi-controller-manager";
+const AWS_MANAGER: &str = "capa-controller-manager";
+
+/// An object of the provider's kind, as a user makes it.
+async fn create_aws_cluster(world: &World) -> DynamicObject {
+    let kind =
+        capstan_management::Kind::namespaced("infrastructure.cluster.x-k8s.io", "v1beta1", "AWSCluster");
+    let api: Api<DynamicObject> = Api::namespaced_with(world.client.clone(), "default", &kind.resource);
+    let object = json!({"apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": "AWSCluster",
+                        "metadata": {"name": "a"}, "spec": {}});
+    api.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_version_replaces_components_and_keeps_what_users_have() {
+    let world = World::new().await;
+    let operator = world.operator();
+    let extra =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "extra", "namespace": AWS}});
+    world.publish(&Release { more: vec![extra], ..Release::aws("v2.1.0", "v1beta1") }).await;
+    world.publish(&Release::core("v1.10.0", "v1beta1")).await;
+    world.create_secret(AWS, "aws-variables", &[("AWS_REGION", "eu-1")]).await;
+    world.core().create(json!({"version": "v1.10.0", "fetchConfig": crate::world::selector("core")})).await;
+    let spec = json!({"version": "v2.1.0", "secretName": "aws-variables", "fetchConfig": crate::world::selector("aws")});
+    world.aws().create(spec).await;
+    world.aws().until_ready().await;
+    let own = create_aws_cluster(&world).await;
+    // A provider that was never installed holds nothing up.
+    let broken = world.aws().called("broken");
+    broken.create(json!({"version": "v1.0.0", "fetchConfig": crate::world::selector("nothing")})).await;
+
+    world.publish(&Release::aws("v2.2.0", "v1beta1")).await;
+    world.aws().set_version("v2.2.0").await;
+    let aws = world.aws().until_installed("v2.2.0").await;
+    assert_eq!(condition(&aws, "ProviderUpgraded").0, "True");
+    let manager = world.deployment(AWS).get(AWS_MANAGER).await.unwrap();
+    let image = crate::world::container(&manager).image.clone().unwrap();
+    assert!(image.ends_with(":v2.2.0"), "{image}");
+    assert_eq!(replicas(&manager), 1);
+    let maps: Api<k8s_openapi::api::core::v1::ConfigMap> = Api::namespaced(world.client.clone(), AWS);
+    wait::until_gone(&maps, "extra", LIMIT).await;
+    let kind =
+        capstan_management::Kind::namespaced("infrastructure.cluster.x-k8s.io", "v1beta1", "AWSCluster");
+    let api: Api<DynamicObject> = Api::namespaced_with(world.client.clone(), "default", &kind.resource);
+    assert_eq!(api.get("a").await.unwrap().uid(), own.uid());
+
+    // A patch version may go back.
+    world.publish(&Release::aws("v2.2.1", "v1beta1")).await;
+    world.aws().set_version("v2.2.1").await;
+    world.aws().until_installed("v2.2.1").await;
+    world.aws().set_version("v2.2.0").await;
+    world.aws().until_installed("v2.2.0").await;
+    operator.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_contract_changes_while_all_are_paused() {
+    let world = World::new().await;
+    let operator = world.operator();
+    world.with_providers().await;
+    for release in [Release::core("v1.11.0", "v1beta2"), Release::aws("v2.2.0", "v1beta2")] {
+        world.publish(&release).await;
+    }
+    let (core, aws) = (world.core(), world.aws());
+
+    // Nothing is paused.
+    core.set_version("v1.11.0").await;
+    let refused =
+        core.until_condition("PreflightCheckPassed", "False", "WaitingForProvidersToBePaused").await;
+    let message = condition(&refused, "PreflightCheckPassed").2;
+    assert!(message.contains("InfrastructureProvider capa-system/aws"), "{message}");
+    assert_eq!(refused.data["status"]["installedVersion"], "v1.10.0");
+
+    // Core goes on by itself once all are paused.
+    core.set_paused(true).await;
+    aws.set_paused(true).await;
+    aws.until_condition("Paused", "True", "Paused").await;
+    let down = world.deployment(AWS).get(AWS_MANAGER).await.unwrap();
+    assert_eq!((replicas(&down), down.annotations()[ORIGINAL_REPLICAS].as_str()), (0, "1"));
+    let upgraded = core.until("v1.11.0", |it| it.data["status"]["installedVersion"] == "v1.11.0").await;
+    assert_eq!(upgraded.data["status"]["contract"], "v1beta2");
+    let down = world.deployment(CORE).get(CORE_MANAGER).await.unwrap();
+    assert_eq!((replicas(&down), down.annotations()[ORIGINAL_REPLICAS].as_str()), (0, "1"));
+
+    // Neither runs again while aws is on the old contract.
+    core.set_paused(false).await;
+    let refused = core.until_condition("Paused", "True", "WaitingForProvidersToBeUpgraded").await;
+    let message = condition(&refused, "Paused").2;
+    assert!(message.contains("InfrastructureProvider capa-system/aws (contract v1beta1)"), "{message}");
+    aws.set_paused(false).await;
+    aws.until_condition("Paused", "True", "WaitingForProvidersToBeUpgraded").await;
+    assert_eq!(replicas(&world.deployment(AWS).get(AWS_MANAGER).await.unwrap()), 0);
+
+    // Once aws is upgraded, both go on by themselves.
+    aws.set_version("v2.2.0").await;
+    for (provider, namespace, manager, version) in
+        [(&core, CORE, CORE_MANAGER, "v1.11.0"), (&aws, AWS, AWS_MANAGER, "v2.2.0")]
+    {
+        let ready = provider.until_installed(version).await;
+        assert_eq!(condition(&ready, "Paused").0, "", "{ready:?}");
+        let deployment = world.deployment(namespace).get(manager).await.unwrap();
+        assert_eq!(replicas(&deployment), 1);
+        assert!(!deployment.annotations().contains_key(ORIGINAL_REPLICAS));
+    }
+    operator.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_provider_gets_back_what_ran_before() {
+    let world = World::new().await;
+    let operator = world.operator();
+    // Neither the release nor the spec says how many.
+    world.publish(&Release { replicas: None, ..Release::core("v1.10.0", "v1beta1") }).await;
+    world.core().create(json!({"version": "v1.10.0", "fetchConfig": crate::world::selector("core")})).await;
+    world.core().until_ready().await;
+    let deployments = world.deployment(CORE);
+    let scaled = json!({"spec": {"replicas": 3}});
+    deployments.patch(CORE_MANAGER, &PatchParams::default(), &Patch::Merge(scaled)).await.unwrap();
+    world.core().set_paused(true).await;
+    world.core().until_condition("Paused", "True", "Paused").await;
+    let down = deployments.get(CORE_MANAGER).await.unwrap();
+    assert_eq!((replicas(&down), down.annotations()[ORIGINAL_REPLICAS].as_str()), (0, "3"));
+
+    // Other edits wait, also across a restart.
+    world.core().edit(json!({"spec": {"manager": {"verbosity": 7}}})).await;
+    operator.stop().await;
+    let operator = world.operator();
+    world
+        .core()
+        .until("looked at", |it| it.data["status"]["observedGeneration"] == json!(it.metadata.generation))
+        .await;
+    let down = deployments.get(CORE_MANAGER).await.unwrap();
+    assert_eq!(replicas(&down), 0);
+    assert!(!crate::world::arguments(&down).iter().any(|it| it == "--v=7"));
+
+    world.core().set_paused(false).await;
+    world.core().until_ready().await;
+    let up = deployments.get(CORE_MANAGER).await.unwrap();
+    assert_eq!(replicas(&up), 3);
+    assert!(crate::world::arguments(&up).iter().any(|it| it == "--v=7"));
+    assert!(!up.annotations().contains_key(ORIGINAL_REPLICAS));
+
+    // What the spec says wins.
+    world.core().set_paused(true).await;
+    world.core().until_condition("Paused", "True", "Paused").await;
+    world.core().edit(json!({"spec": {"paused": false, "deployment": {"replicas": 2}}})).await;
+    wait::until_is(&deployments, CORE_MANAGER, "scaled to 2", LIMIT, |it| replicas(it) == 2).await;
+    world.core().until_ready().await;
+    operator.stop().await;
+}
