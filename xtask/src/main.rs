@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use capstan_api::cluster;
+use capstan_api::{cluster, operator};
 use capstan_control_plane::{Binaries, Sources};
 use capstan_manifest::yaml;
 use capstan_provider_local::api as local;
@@ -77,6 +77,7 @@ fn config(check: bool) -> Result<()> {
 fn generated() -> Vec<(PathBuf, String)> {
     let mut crds = vec![("core", cluster::crd(cluster::WEBHOOK_SERVICE))];
     crds.extend(local::crds(local::WEBHOOK_SERVICE).into_iter().map(|crd| ("local", crd)));
+    crds.extend(operator::crds().into_iter().map(|crd| ("operator", crd)));
     crds.into_iter()
         .map(|(part, crd)| {
             let file = format!("{}_{}.yaml", crd.spec.group, crd.spec.names.plural);

@@ -9,6 +9,11 @@ use k8s_openapi::{
     },
 };
 
+/// The names of most objects.
+pub(crate) const DNS_SUBDOMAIN: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
+/// The names of namespaces and containers.
+pub(crate) const DNS_LABEL: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
+
 /// Who converts the objects of a kind between its versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conversion<'a> {
@@ -60,6 +65,19 @@ pub fn single(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
         }
     }
     crd
+}
+
+/// Limits the length of an object's name, in the schema of the whole object.
+pub(crate) fn limit_name(root: &mut JSONSchemaProps, longest: i64, description: &str) {
+    let name = JSONSchemaProps {
+        description: Some(description.to_owned()),
+        type_: Some("string".into()),
+        max_length: Some(longest),
+        ..JSONSchemaProps::default()
+    };
+    if let Some(metadata) = root.properties.get_or_insert_default().get_mut("metadata") {
+        metadata.properties = Some([("name".to_owned(), name)].into());
+    }
 }
 
 fn strategy(conversion: Conversion<'_>) -> CustomResourceConversion {

@@ -21,6 +21,8 @@ pub const CORE_PROVIDER: &str = "cluster-api";
 pub const INVENTORY: &str = "inventory";
 /// The value of [`label::CLUSTERCTL_CORE`] on the components of cert-manager, and their namespace.
 pub const CERT_MANAGER: &str = "cert-manager";
+/// The value of [`label::CLUSTERCTL_CORE`] on the components of the provider operator, and their CRDs.
+pub const OPERATOR: &str = "capi-operator";
 /// Who owns what is written to a management cluster by commands.
 pub const FIELD_MANAGER: &str = "capstan";
 /// The field manager of clusterctl.
@@ -63,7 +65,7 @@ pub mod label {
     pub const WATCH_FILTER: &str = "cluster.x-k8s.io/watch-filter";
     /// Marks everything that was installed for a provider.
     pub const CLUSTERCTL: &str = "clusterctl.cluster.x-k8s.io";
-    /// What else clusterctl put there: [`super::INVENTORY`] or [`super::CERT_MANAGER`].
+    /// What else belongs to a management cluster: [`super::INVENTORY`], [`super::CERT_MANAGER`] or [`super::OPERATOR`].
     pub const CLUSTERCTL_CORE: &str = "clusterctl.cluster.x-k8s.io/core";
     /// The provider that a component was installed by.
     pub const PROVIDER: &str = "cluster.x-k8s.io/provider";

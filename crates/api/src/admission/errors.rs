@@ -170,7 +170,7 @@ pub fn invalid_message(group_kind: &str, name: &str, errors: &Errors) -> String 
 }
 
 /// A value for people: short, and never a whole object.
-fn shown(value: &Value) -> String {
+pub(crate) fn shown(value: &Value) -> String {
     match value {
         Value::Object(_) => "an object".to_owned(),
         Value::Array(_) => "a list".to_owned(),

@@ -1,9 +1,12 @@
 //! What admission webhooks decide, and the rules of Kubernetes that several kinds share.
 
+mod address;
 mod errors;
 mod field;
 pub mod rules;
 
+pub use address::Address;
+pub(crate) use errors::shown;
 pub use errors::{Errors, Fault, FieldError, invalid_message};
 pub use field::Field;
 use serde_json::{Value, json};

@@ -11,9 +11,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 pub(super) use crate::conditions::TYPE_PATTERN as CONDITION_TYPE;
+pub(super) use crate::crd::{DNS_LABEL, DNS_SUBDOMAIN};
 
-pub(super) const DNS_SUBDOMAIN: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
-pub(super) const DNS_LABEL: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
 pub(super) const KIND: &str = r"^[a-zA-Z]([-a-zA-Z0-9]*[a-zA-Z0-9])?$";
 pub(super) const API_VERSION: &str =
     r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\/[a-z]([-a-z0-9]*[a-z0-9])?$";

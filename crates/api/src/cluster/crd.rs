@@ -6,10 +6,11 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kube::CustomResourceExt;
 
 use super::{v1beta1, v1beta2};
-use crate::crd::{Conversion, merge};
+use crate::crd::{Conversion, limit_name, merge};
 
 /// A Cluster's name becomes the value of a label, so it can be no longer than one.
 const MAX_NAME_LENGTH: i64 = 63;
+const NAME: &str = "name of the Cluster; objects that belong to it carry it as a label.";
 
 /// The webhook of a core manager that runs in the cluster, under the name that upstream gives it.
 pub const WEBHOOK_SERVICE: Conversion<'static> =
@@ -21,7 +22,7 @@ pub fn crd(conversion: Conversion<'_>) -> CustomResourceDefinition {
     for version in &mut crd.spec.versions {
         let storage = version.storage;
         if let Some(schema) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) {
-            limit_name(schema);
+            limit_name(schema, MAX_NAME_LENGTH, NAME);
             // The derive makes `spec` required everywhere; v1beta1 has always accepted objects without.
             if !storage {
                 schema.required = None;
@@ -35,16 +36,4 @@ pub fn crd(conversion: Conversion<'_>) -> CustomResourceDefinition {
 pub(super) fn schema<K: CustomResourceExt>() -> JSONSchemaProps {
     let version = K::crd().spec.versions.pop();
     version.and_then(|version| version.schema?.open_api_v3_schema).unwrap_or_default()
-}
-
-fn limit_name(root: &mut JSONSchemaProps) {
-    let name = JSONSchemaProps {
-        description: Some("name of the Cluster; objects that belong to it carry it as a label.".into()),
-        type_: Some("string".into()),
-        max_length: Some(MAX_NAME_LENGTH),
-        ..JSONSchemaProps::default()
-    };
-    if let Some(metadata) = root.properties.get_or_insert_default().get_mut("metadata") {
-        metadata.properties = Some([("name".to_owned(), name)].into());
-    }
 }

@@ -11,20 +11,25 @@ const UNITS: [(&str, u128); 8] = [
     ("m", 60 * NANOS_PER_SECOND),
     ("h", 3600 * NANOS_PER_SECOND),
 ];
-const NANOS_PER_SECOND: u128 = 1_000_000_000;
+pub(crate) const NANOS_PER_SECOND: u128 = 1_000_000_000;
 /// Go keeps a duration in 64 bits with a sign.
 const MAX_NANOS: u128 = i64::MAX as u128;
 
 /// Reads a text such as `1h30m` as seconds: cut to whole ones, and to the range of the field.
 pub(crate) fn seconds(text: &str) -> Option<i32> {
+    let seconds = nanoseconds(text)? / NANOS_PER_SECOND.cast_signed();
+    i32::try_from(seconds.clamp(i32::MIN.into(), i32::MAX.into())).ok()
+}
+
+/// Reads a text such as `1h30m` as nanoseconds; they fit into 64 bits with a sign, as Go keeps them.
+pub(crate) fn nanoseconds(text: &str) -> Option<i128> {
     let (negative, digits) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),
         b'+' => (false, &text[1..]),
         _ => (false, text),
     };
-    let seconds = i128::try_from(nanos(digits)? / NANOS_PER_SECOND).ok()?;
-    let seconds = if negative { -seconds } else { seconds };
-    i32::try_from(seconds.clamp(i32::MIN.into(), i32::MAX.into())).ok()
+    let nanos = nanos(digits)?.cast_signed();
+    Some(if negative { -nanos } else { nanos })
 }
 
 /// Writes seconds as Go does: `0s`, `59s`, `1m0s`, `1h0m0s`.

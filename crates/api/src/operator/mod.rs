@@ -2,9 +2,18 @@
 //!
 //! The seven kinds differ only in their names: spec and status are the same types.
 
+pub mod admission;
+mod crd;
+mod rules;
+mod schema;
 mod spec;
 mod status;
 
+pub use crd::{crd, crds};
+pub use rules::{
+    DEBUG_PROFILER_ADDRESS, DEBUG_VERBOSITY, NotADuration, SpecProblem, change_problems, duration_seconds,
+    problems, read_spec, warnings,
+};
 pub use spec::{
     ContainerImage, ContainerSpec, DeploymentSpec, DurationValue, FetchConfiguration, HealthSpec, ImageParts,
     LeaderElectionSpec, ManagerSpec, MetricsSpec, ProviderSpec, WebhookSpec,

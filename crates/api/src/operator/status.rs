@@ -1,11 +1,15 @@
 //! What a provider is.
 
+// The comments are what `kubectl explain` prints, as it is.
+#![allow(clippy::doc_markdown)]
+
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::conditions::Condition;
 
 /// What a provider is.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ProviderStatus {
     /// contract of Cluster API that the installed version implements, e.g. v1beta2.
@@ -16,9 +20,14 @@ pub struct ProviderStatus {
     pub installed_version: Option<String>,
     /// conditions of the provider.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = 32),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
+    )]
     pub conditions: Vec<Condition>,
     /// observedGeneration is the generation that the status describes.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
     pub observed_generation: Option<i64>,
 }
 
@@ -48,6 +57,8 @@ pub mod reason {
     pub const INVALID_SPEC: &str = "InvalidSpec";
     /// The version is not `vX.Y.Z`.
     pub const INCORRECT_VERSION_FORMAT: &str = "IncorrectVersionFormat";
+    /// The name makes a label that is too long.
+    pub const INCORRECT_NAME: &str = "IncorrectProviderName";
     /// An older minor or major version is asked for.
     pub const UNSUPPORTED_DOWNGRADE: &str = "UnsupportedProviderDowngradeReason";
     /// fetchConfig, or its absence, does not say where releases are.

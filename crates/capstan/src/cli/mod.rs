@@ -270,8 +270,8 @@ pub(crate) enum LogFormat {
 #[derive(Args, Debug)]
 pub(crate) struct CrdsArgs {
     /// Whose kinds to print
-    #[arg(value_enum, default_value_t = Controllers::All)]
-    pub(crate) which: Controllers,
+    #[arg(value_enum, default_value_t = KindsOf::All)]
+    pub(crate) which: KindsOf,
 
     /// Whether API versions are converted by webhooks; without them only v1beta2 is served
     ///
@@ -279,6 +279,25 @@ pub(crate) struct CrdsArgs {
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true,
           default_value = "true", default_missing_value = "true", value_parser = cobra::go_bool)]
     pub(crate) webhooks: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KindsOf {
+    /// The core provider
+    Core,
+    /// The local infrastructure provider
+    Local,
+    /// The provider operator, whose kinds have one version and are never converted
+    Operator,
+    /// All of them
+    All,
+}
+
+impl KindsOf {
+    /// Whether the kinds of a part are among these.
+    pub(crate) fn includes(self, part: Self) -> bool {
+        self == part || self == Self::All
+    }
 }
 
 #[derive(Args, Debug)]

@@ -44,6 +44,12 @@ fn crds_are_printed_for_those_who_ask() {
     let run = capstan(&["crds", "local", "--webhooks=false"]);
     let out = text(&run.stdout);
     assert!(out.contains("name: localclusters.infrastructure.cluster.x-k8s.io") && !out.contains("Webhook"));
+    let run = capstan(&["crds", "operator"]);
+    let out = text(&run.stdout);
+    assert_eq!(out.matches("kind: CustomResourceDefinition").count(), 7, "{out:.400}");
+    assert!(out.contains("name: ipamproviders.management.cluster.x-k8s.io") && !out.contains("Webhook"));
+    let run = capstan(&["crds"]);
+    assert_eq!(text(&run.stdout).matches("kind: CustomResourceDefinition").count(), 10);
 }
 
 #[test]

@@ -12,9 +12,10 @@ mod webhooks;
 use std::collections::HashSet;
 
 use serde_json::{Value, json};
-pub use webhooks::{Address, MUTATE_PATH, VALIDATE_PATH, webhook_configurations};
+pub use webhooks::{MUTATE_PATH, VALIDATE_PATH, webhook_configurations};
 
 use super::conversion;
+pub use crate::admission::Address;
 use crate::admission::{Errors, Field, FieldError, Verdict, rules};
 
 /// The name becomes the value of a label, so it can be no longer than one.

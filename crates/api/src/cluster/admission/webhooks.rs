@@ -1,60 +1,22 @@
 //! The objects by which an API server knows that it is to ask about Clusters.
 
 use k8s_openapi::{
-    ByteString,
     api::admissionregistration::v1::{
-        MutatingWebhook, MutatingWebhookConfiguration, RuleWithOperations, ServiceReference,
-        ValidatingWebhook, ValidatingWebhookConfiguration, WebhookClientConfig,
+        MutatingWebhook, MutatingWebhookConfiguration, RuleWithOperations, ValidatingWebhook,
+        ValidatingWebhookConfiguration,
     },
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
 
-use crate::names::{CORE_GROUP, CORE_PROVIDER, label};
+use crate::{
+    admission::Address,
+    names::{CORE_GROUP, CORE_PROVIDER, label},
+};
 
 /// Where Clusters are defaulted.
 pub const MUTATE_PATH: &str = "/mutate-cluster-x-k8s-io-v1beta2-cluster";
 /// Where Clusters are judged.
 pub const VALIDATE_PATH: &str = "/validate-cluster-x-k8s-io-v1beta2-cluster";
-
-/// Where the webhooks are served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Address<'a> {
-    /// Behind a Service. The manager that serves them adds the CA bundle.
-    Service {
-        /// The Service's namespace.
-        namespace: &'a str,
-        /// The Service's name.
-        name: &'a str,
-    },
-    /// At a URL, such as a manager on a developer's machine.
-    Url {
-        /// Scheme, host and port.
-        base: &'a str,
-        /// The authority that the certificate is from.
-        ca_bundle_pem: &'a [u8],
-    },
-}
-
-impl Address<'_> {
-    fn client_config(self, path: &str) -> WebhookClientConfig {
-        match self {
-            Self::Service { namespace, name } => WebhookClientConfig {
-                service: Some(ServiceReference {
-                    namespace: namespace.to_owned(),
-                    name: name.to_owned(),
-                    path: Some(path.to_owned()),
-                    port: None,
-                }),
-                ..WebhookClientConfig::default()
-            },
-            Self::Url { base, ca_bundle_pem } => WebhookClientConfig {
-                url: Some(format!("{base}{path}")),
-                ca_bundle: Some(ByteString(ca_bundle_pem.into())),
-                ..WebhookClientConfig::default()
-            },
-        }
-    }
-}
 
 /// Both configurations, under the names that upstream's release gives them.
 pub fn webhook_configurations(
