@@ -22,6 +22,8 @@ use crate::{
 
 /// Warnings about what was wrong before are cut after so many.
 const MOST_TOLERATED: usize = 5;
+/// All warnings are cut after so many.
+const MOST_WARNINGS: usize = 20;
 
 /// Judges a new provider of a type, or a new state of one.
 pub fn judge(kind: ProviderType, new: &Value, old: Option<&Value>) -> Verdict {
@@ -35,7 +37,7 @@ pub fn judge(kind: ProviderType, new: &Value, old: Option<&Value>) -> Verdict {
         return verdict;
     }
     let changes_spec = old.is_none_or(|old| old.get("spec") != new.get("spec"));
-    // A version may be mended later, and waiting for it harms nothing.
+    // The controller reports a version that it cannot read, and leaves everything as it is until it is mended.
     let (versions, broken): (Vec<_>, Vec<_>) =
         check_state(kind, new).into_iter().partition(|it| matches!(it, SpecProblem::Version { .. }));
     let known: HashSet<FieldError> =
@@ -51,6 +53,7 @@ pub fn judge(kind: ProviderType, new: &Value, old: Option<&Value>) -> Verdict {
             versions.iter().map(|it| format!("the provider is not installed or upgraded while {it}")),
         );
         verdict.warnings.extend(read_spec(new).iter().flat_map(warnings));
+        verdict.warnings.truncate(MOST_WARNINGS);
     }
     verdict
 }

@@ -3,7 +3,7 @@
 //! The schema refuses most of this already. An object may have been stored before its schema was, and a schema cannot
 //! say all of it, so the controller asks again before it acts, and the webhook asks for those who can still change it.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde::Deserialize;
@@ -28,12 +28,15 @@ pub const DEBUG_VERBOSITY: i64 = 5;
 /// The profilerAddress that `debug` sets.
 pub const DEBUG_PROFILER_ADDRESS: &str = "localhost:6060";
 /// Why a locked manager cannot be changed.
-pub(super) const DEBUG_LOCK: &str = "manager.debug is true and locks the other properties of the manager; set debug to false, then change them";
+pub(super) const DEBUG_LOCK: &str = "manager.debug is true and locks the other properties of the manager; \
+                                     set debug to false, then change them";
 
 /// The longest value of a label.
 const LONGEST_LABEL: usize = 63;
 /// Keys in paths are cut after so many characters.
 const LONGEST_KEY: usize = 63;
+/// What serde says is cut after so many characters: it repeats values of any length.
+const LONGEST_DETAIL: usize = 300;
 const NANOS: i128 = NANOS_PER_SECOND.cast_signed();
 
 /// What is wrong with a provider's spec, or with a change of it.
@@ -217,8 +220,9 @@ impl fmt::Display for SpecProblem {
 pub fn read_spec(object: &Value) -> Result<ProviderSpec, SpecProblem> {
     match object.get("spec") {
         None | Some(Value::Null) => Ok(ProviderSpec::default()),
-        Some(spec) => ProviderSpec::deserialize(spec)
-            .map_err(|error| SpecProblem::Unreadable { detail: error.to_string() }),
+        Some(spec) => ProviderSpec::deserialize(spec).map_err(|error| SpecProblem::Unreadable {
+            detail: cut(&error.to_string(), LONGEST_DETAIL).to_owned(),
+        }),
     }
 }
 
@@ -240,7 +244,7 @@ pub fn problems(kind: ProviderType, name: &str, spec: &ProviderSpec) -> Vec<Spec
     for (field, found) in spec.manager.iter().flat_map(durations) {
         match duration_seconds(found) {
             Ok(0..) => {}
-            // Without a limit; it is no flag, so the number does not matter.
+            // As in controller-runtime, a negative one stands for no limit.
             Ok(_) if field == GRACEFUL_SHUT_DOWN => {}
             read => {
                 let negative = read.is_ok();
@@ -248,19 +252,13 @@ pub fn problems(kind: ProviderType, name: &str, spec: &ProviderSpec) -> Vec<Spec
             }
         }
     }
-    let containers = spec.deployment.iter().flat_map(|deployment| &deployment.containers);
-    let mut names: Vec<&str> = Vec::new();
-    let mut repeated: Vec<&str> = Vec::new();
-    for container in containers {
-        let known = names.contains(&container.name.as_str());
-        let list = if known { &mut repeated } else { &mut names };
-        if !list.contains(&container.name.as_str()) {
-            list.push(&container.name);
-        }
+    let mut entries: BTreeMap<&str, usize> = BTreeMap::new();
+    for container in spec.deployment.iter().flat_map(|deployment| &deployment.containers) {
+        *entries.entry(&container.name).or_default() += 1;
         problems.extend(argument_problems(container));
     }
-    problems
-        .extend(repeated.into_iter().map(|name| SpecProblem::DuplicateContainer { name: name.to_owned() }));
+    let repeated = entries.into_iter().filter(|(_, count)| *count > 1);
+    problems.extend(repeated.map(|(name, _)| SpecProblem::DuplicateContainer { name: name.to_owned() }));
     problems
 }
 
@@ -387,7 +385,7 @@ fn selector_problems(selector: &LabelSelector) -> Vec<SpecProblem> {
     };
     for (key, value) in labels {
         check(format!("{PATH}.matchLabels"), key, qualified_name(key));
-        check(format!("{PATH}.matchLabels[{}]", cut(key)), value, label_value(value));
+        check(format!("{PATH}.matchLabels[{}]", cut(key, LONGEST_KEY)), value, label_value(value));
     }
     for (index, requirement) in requirements.enumerate() {
         let path = format!("{PATH}.matchExpressions[{index}]");
@@ -418,12 +416,16 @@ fn argument_problems(container: &ContainerSpec) -> impl Iterator<Item = SpecProb
 
 /// The path to a flag of a container.
 fn argument(container: &ContainerSpec, flag: &str) -> String {
-    format!("spec.deployment.containers[{}].args[{}]", cut(&container.name), cut(flag))
+    format!(
+        "spec.deployment.containers[{}].args[{}]",
+        cut(&container.name, LONGEST_KEY),
+        cut(flag, LONGEST_KEY)
+    )
 }
 
-/// A key as paths show it.
-fn cut(key: &str) -> &str {
-    key.char_indices().nth(LONGEST_KEY).map_or(key, |(end, _)| &key[..end])
+/// The beginning of a text.
+fn cut(text: &str, characters: usize) -> &str {
+    text.char_indices().nth(characters).map_or(text, |(end, _)| &text[..end])
 }
 
 fn is_semantic(version: &str) -> bool {
@@ -674,6 +676,8 @@ mod tests {
             let read = read_spec(&object).map(drop).map_err(|problem| problem.to_string());
             assert_eq!(read, expected.map_err(str::to_owned), "{object}");
         }
+        let long = read_spec(&json!({"spec": {"paused": "ä".repeat(100_000)}})).unwrap_err().to_string();
+        assert_eq!(long.chars().count(), "spec cannot be read: ".len() + LONGEST_DETAIL);
     }
 
     #[test]
