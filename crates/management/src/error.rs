@@ -102,8 +102,8 @@ fn is_web_page(error: &kube::Error) -> bool {
     }
 }
 
-/// What a server says is meant for people; what the client adds to it is not.
-fn reason(error: &kube::Error) -> String {
+/// Why a request failed. What a server says is meant for people; what the client adds to it is not.
+pub fn reason(error: &kube::Error) -> String {
     match error {
         error if is_web_page(error) => {
             "the server answered with a web page, not with the Kubernetes API".to_owned()

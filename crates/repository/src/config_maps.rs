@@ -1,22 +1,22 @@
 //! Releases in ConfigMaps, for clusters that reach nothing else.
+//!
+//! A ConfigMap holds a release, or a part of one that is too large for it.
 
-use std::io::Read;
+mod parts;
+mod piece;
 
-use flate2::read::MultiGzDecoder;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client, api::ListParams, core::Selector};
 
+pub use parts::PartsProblem;
+
 use crate::{latest::Skipped, version::Version};
+use piece::{COMPONENTS_KEY, METADATA_KEY, Piece, full_name};
 
 /// The version of the release in a ConfigMap; without it the ConfigMap's name is the version.
 pub const VERSION_LABEL: &str = "provider.cluster.x-k8s.io/version";
 /// `true` where the components are compressed.
 pub const COMPRESSED_ANNOTATION: &str = "provider.cluster.x-k8s.io/compressed";
-
-const METADATA_KEY: &str = "metadata";
-const COMPONENTS_KEY: &str = "components";
-/// What fits into a ConfigMap cannot honestly become more than this.
-const LARGEST: u64 = 32 << 20;
 
 /// The releases that were found in ConfigMaps.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +31,7 @@ struct Release {
     version: Version,
     metadata: String,
     components: Vec<u8>,
+    /// The ConfigMap, or all of them if each has a part.
     name: String,
 }
 
@@ -71,10 +72,28 @@ pub enum ConfigMapsError {
         /// The version of both.
         version: String,
     },
+    /// The parts of a release do not fit together.
+    #[error(
+        "the ConfigMaps {} do not make up version {version}: {problem}{}", .names.join(", "), and_reasons(.skipped)
+    )]
+    Parts {
+        /// The ConfigMaps with its parts.
+        names: Vec<String>,
+        /// The version.
+        version: String,
+        /// What is wrong with them.
+        problem: Box<PartsProblem>,
+        /// What is wrong with other ConfigMaps: one of them may be the part that is missing.
+        skipped: Vec<Skipped>,
+    },
 }
 
 fn reasons(skipped: &[Skipped]) -> String {
     skipped.iter().map(|it| format!("{} {}", it.version, it.reason)).collect::<Vec<_>>().join("; ")
+}
+
+fn and_reasons(skipped: &[Skipped]) -> String {
+    if skipped.is_empty() { String::new() } else { format!("; {}", reasons(skipped)) }
 }
 
 impl ConfigMaps {
@@ -96,24 +115,18 @@ impl ConfigMaps {
         if config_maps.is_empty() {
             return Err(ConfigMapsError::None { place });
         }
-        let (mut releases, mut skipped): (Vec<Release>, Vec<Skipped>) = (Vec::new(), Vec::new());
+        let (mut pieces, mut skipped): (Vec<Piece>, Vec<Skipped>) = (Vec::new(), Vec::new());
         for config_map in config_maps {
-            match Release::read(config_map) {
-                Ok(release) => releases.push(release),
+            match Piece::read(config_map) {
+                Ok(piece) => pieces.push(piece),
                 Err(reason) => skipped.push(Skipped { version: full_name(config_map), reason }),
             }
         }
-        releases.sort_by(|a, b| a.version.cmp(&b.version).then_with(|| a.name.cmp(&b.name)));
+        pieces.sort_by(|a, b| a.version().cmp(b.version()).then_with(|| a.name().cmp(b.name())));
         skipped.sort_by(|a, b| a.version.cmp(&b.version));
-        for (at, release) in releases.iter().enumerate() {
-            let others = releases.iter().skip(at + 1);
-            if let Some(other) = others.into_iter().find(|it| it.version.is_same_release(&release.version)) {
-                return Err(ConfigMapsError::Duplicate {
-                    first: release.name.clone(),
-                    second: other.name.clone(),
-                    version: release.version.to_string(),
-                });
-            }
+        let mut releases = Vec::new();
+        for (version, pieces) in by_version(pieces) {
+            releases.push(parts::join(&version, pieces, &skipped)?);
         }
         if releases.is_empty() {
             return Err(ConfigMapsError::Unusable { place, skipped });
@@ -154,73 +167,23 @@ impl ConfigMaps {
     }
 }
 
-fn full_name(config_map: &ConfigMap) -> String {
-    let metadata = &config_map.metadata;
-    let part = |it: &Option<String>| it.clone().unwrap_or_default();
-    format!("{}/{}", part(&metadata.namespace), part(&metadata.name))
+/// What holds the same version, together.
+fn by_version(pieces: Vec<Piece>) -> Vec<(Version, Vec<Piece>)> {
+    let mut groups: Vec<(Version, Vec<Piece>)> = Vec::new();
+    for piece in pieces {
+        match groups.iter_mut().find(|(version, _)| version.is_same_release(piece.version())) {
+            Some((_, group)) => group.push(piece),
+            None => groups.push((piece.version().clone(), vec![piece])),
+        }
+    }
+    groups
 }
 
 impl Release {
     fn origin(&self, key: &str) -> String {
-        format!("the {key} in ConfigMap {}", self.name)
+        let several = if self.name.contains(", ") { "s" } else { "" };
+        format!("the {key} in ConfigMap{several} {}", self.name)
     }
-
-    fn read(config_map: &ConfigMap) -> Result<Self, String> {
-        let data = |key: &str| config_map.data.as_ref().and_then(|it| it.get(key)).cloned();
-        Ok(Self {
-            version: read_version(config_map)?,
-            metadata: data(METADATA_KEY).ok_or_else(|| missing(&format!("data.{METADATA_KEY}")))?,
-            components: read_components(config_map)?,
-            name: full_name(config_map),
-        })
-    }
-}
-
-fn missing(what: &str) -> String {
-    format!("has no {what}")
-}
-
-fn read_version(config_map: &ConfigMap) -> Result<Version, String> {
-    let metadata = &config_map.metadata;
-    match metadata.labels.as_ref().and_then(|it| it.get(VERSION_LABEL)) {
-        Some(label) => Version::parse(label)
-            .map_err(|it| format!("has a label {VERSION_LABEL} that is no version: {it}")),
-        None => Version::parse(metadata.name.as_deref().unwrap_or_default())
-            .map_err(|it| format!("has no label {VERSION_LABEL}, and its name is no version: {it}")),
-    }
-}
-
-fn read_components(config_map: &ConfigMap) -> Result<Vec<u8>, String> {
-    let annotations = config_map.metadata.annotations.as_ref();
-    let compressed = annotations.and_then(|it| it.get(COMPRESSED_ANNOTATION)).is_some_and(|it| it == "true");
-    let binary = config_map.binary_data.as_ref().and_then(|it| it.get(COMPONENTS_KEY));
-    let plain = config_map.data.as_ref().and_then(|it| it.get(COMPONENTS_KEY));
-    match (compressed, binary, plain) {
-        (true, Some(bytes), _) => inflate(&bytes.0),
-        (true, None, _) => Err(format!(
-            "has no binaryData.{COMPONENTS_KEY}, although its annotation {COMPRESSED_ANNOTATION} is true"
-        )),
-        (false, _, Some(text)) => Ok(text.clone().into_bytes()),
-        (false, Some(_), None) => Err(format!(
-            "has binaryData.{COMPONENTS_KEY}, but not the annotation {COMPRESSED_ANNOTATION}: \"true\""
-        )),
-        (false, None, None) => Err(missing(&format!("data.{COMPONENTS_KEY}"))),
-    }
-}
-
-fn inflate(bytes: &[u8]) -> Result<Vec<u8>, String> {
-    let mut inflated = Vec::new();
-    MultiGzDecoder::new(bytes)
-        .take(LARGEST + 1)
-        .read_to_end(&mut inflated)
-        .map_err(|error| format!("has binaryData.{COMPONENTS_KEY} that is not gzip: {error}"))?;
-    if inflated.len() as u64 > LARGEST {
-        return Err(format!(
-            "has binaryData.{COMPONENTS_KEY} that would inflate to more than {} MiB",
-            LARGEST >> 20
-        ));
-    }
-    Ok(inflated)
 }
 
 #[cfg(test)]

@@ -18,8 +18,10 @@ mod repository;
 mod source;
 mod version;
 
-pub use config::{CertManager, Config, ConfigError, environment_name};
-pub use config_maps::{COMPRESSED_ANNOTATION, ConfigMaps, ConfigMapsError, VERSION_LABEL};
+pub use config::{
+    CertManager, Config, ConfigError, NotImageOverrides, environment_name, read_image_overrides,
+};
+pub use config_maps::{COMPRESSED_ANNOTATION, ConfigMaps, ConfigMapsError, PartsProblem, VERSION_LABEL};
 pub use environment::{Environment, Os};
 pub use error::{FetchError, Withheld};
 pub use latest::{Chosen, Skipped};
@@ -29,4 +31,5 @@ pub use overrides::Overrides;
 pub use provider::Provider;
 pub use remote::shown_address;
 pub use repository::{File, Repository, RepositoryError};
+pub use source::ReleaseFiles;
 pub use version::{NotAVersion, Version};

@@ -2,12 +2,13 @@
 
 use crate::{
     CertManager, Config, ConfigError, ConfigMaps, FetchError, Provider,
+    config::built_in,
     latest::{Chosen, Search, Skipped},
     local::LATEST,
     metadata::{METADATA_FILE, Metadata, MetadataError},
     overrides::Overrides,
     remote::{Http, Sha256, looks_like_web_page, shown_address},
-    source::{Found, Source},
+    source::{Found, ReleaseFiles, Source},
     version::Version,
 };
 
@@ -182,8 +183,8 @@ impl RepositoryError {
 impl Repository {
     /// The repository of a provider. Nothing is read yet, and no version looked up.
     pub fn open(provider: &Provider, config: &Config, http: &Http) -> Result<Self, RepositoryError> {
-        let prefix = format!("{}-{}", provider.kind.prefix(), provider.name);
         let default_file = provider.default_components_file();
+        let prefix = artifact_prefix(provider);
         Self::new(provider.label(), prefix, &provider.url, &default_file, config, http)
     }
 
@@ -208,6 +209,39 @@ impl Repository {
         }
     }
 
+    /// The repository of a provider at an address on the network. Nothing of this machine is read, neither a folder nor
+    /// files that replace others: the address is not its user's.
+    ///
+    /// Where the address names no file, the components are in the one that the built-in provider of this type and name
+    /// has, else in that of its type.
+    pub fn on_network(provider: &Provider, http: &Http) -> Result<Self, RepositoryError> {
+        let label = provider.label();
+        let source = Source::on_network(&provider.url, artifact_prefix(provider), http)
+            .map_err(|source| RepositoryError::Fetch { label: label.clone(), source })?;
+        // In an artifact, files are called by their provider and version, or by its type.
+        let built_in = built_in::components_file_of(provider.kind, &provider.name);
+        let built_in = built_in.filter(|_| !source.is_registry());
+        let named = source.components_file().or(built_in).map(str::to_owned);
+        Ok(Self {
+            label,
+            url: shown_address(&provider.url),
+            components_file: named.unwrap_or_else(|| provider.default_components_file()),
+            source,
+            overrides: Overrides::default(),
+        })
+    }
+
+    /// The repository of a provider with one release, which the caller has; no files replace its files.
+    pub fn in_memory(provider: &Provider, release: ReleaseFiles) -> Self {
+        Self {
+            label: provider.label(),
+            url: provider.shown_url(),
+            components_file: provider.default_components_file(),
+            source: Source::Memory(Box::new(release)),
+            overrides: Overrides::default(),
+        }
+    }
+
     fn new(
         label: String,
         prefix: String,
@@ -225,6 +259,11 @@ impl Repository {
     /// The provider's label.
     pub fn label(&self) -> &str {
         &self.label
+    }
+
+    /// Where it is, as it may be shown.
+    pub fn shown_url(&self) -> &str {
+        &self.url
     }
 
     /// The name of the components file.
@@ -310,8 +349,13 @@ impl Repository {
 
     /// What a version says about the series of the provider.
     pub async fn metadata(&self, version: &str) -> Result<Metadata, RepositoryError> {
-        let file = self.file(version, METADATA_FILE).await?;
+        let file = self.metadata_file(version).await?;
         Ok(Metadata::parse(&file.text, &file.origin)?)
+    }
+
+    /// The same as it is written.
+    pub async fn metadata_file(&self, version: &str) -> Result<File, RepositoryError> {
+        self.file(version, METADATA_FILE).await
     }
 
     /// The components of a version.
@@ -401,6 +445,11 @@ impl File {
             Err(error) => Err(RepositoryError::NotText { origin, problem: error.utf8_error().to_string() }),
         }
     }
+}
+
+/// What a provider's files begin with in artifacts that hold several providers.
+fn artifact_prefix(provider: &Provider) -> String {
+    format!("{}-{}", provider.kind.prefix(), provider.name)
 }
 
 /// Parts of file names must not lead anywhere else.

@@ -1,4 +1,4 @@
-//! What a repository reads from: a folder, ConfigMaps, or the network.
+//! What a repository reads from: a folder, ConfigMaps, the network, or what the caller has.
 
 use std::borrow::Cow;
 
@@ -8,6 +8,7 @@ use crate::{
     local::{LATEST, Local},
     metadata::METADATA_FILE,
     remote::{Fetched, Http, Remote},
+    version::Version,
 };
 
 /// The source of a provider's releases.
@@ -15,6 +16,20 @@ pub(crate) enum Source {
     Local(Local),
     ConfigMaps(ConfigMaps),
     Network(Box<Network>),
+    Memory(Box<ReleaseFiles>),
+}
+
+/// A release whose files the caller has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReleaseFiles {
+    /// Its version.
+    pub version: String,
+    /// The text of its `metadata.yaml`.
+    pub metadata: String,
+    /// The text of its components.
+    pub components: String,
+    /// Where the components came from.
+    pub origin: String,
 }
 
 /// A source that is asked over the network.
@@ -37,15 +52,25 @@ impl Source {
         if let Some(local) = Local::parse(url, label)? {
             return Ok(Self::Local(local));
         }
+        Self::on_network(url, prefix, http)
+    }
+
+    /// Reads an address that cannot be a folder of this machine.
+    pub(crate) fn on_network(url: &str, prefix: String, http: &Http) -> Result<Self, FetchError> {
         let remote = Remote::parse(url)?;
         Ok(Self::Network(Box::new(Network { remote, http: http.clone(), prefix })))
+    }
+
+    /// Whether files in it may be called by their provider and version.
+    pub(crate) fn is_registry(&self) -> bool {
+        matches!(self, Self::Network(it) if matches!(it.remote, Remote::Oci(_)))
     }
 
     /// The version that the address names, if it names one.
     pub(crate) fn fixed_version(&self) -> Option<&str> {
         let version = match self {
             Self::Local(it) => Some(it.version()),
-            Self::ConfigMaps(_) => None,
+            Self::ConfigMaps(_) | Self::Memory(_) => None,
             Self::Network(it) => it.remote.version(),
         };
         version.filter(|it| *it != LATEST)
@@ -66,7 +91,7 @@ impl Source {
     pub(crate) fn components_file(&self) -> Option<&str> {
         match self {
             Self::Local(it) => Some(it.file_name()),
-            Self::ConfigMaps(_) => None,
+            Self::ConfigMaps(_) | Self::Memory(_) => None,
             Self::Network(it) => it.remote.file_name(),
         }
     }
@@ -77,6 +102,7 @@ impl Source {
             Self::Local(it) => it.versions(),
             Self::ConfigMaps(it) => Ok(it.versions()),
             Self::Network(it) => Box::pin(it.remote.versions(&it.http)).await,
+            Self::Memory(it) => Ok(vec![it.version.clone()]),
         }
     }
 
@@ -84,7 +110,7 @@ impl Source {
     pub(crate) async fn files(&self, version: &str) -> Result<Option<Vec<String>>, FetchError> {
         match self {
             Self::Local(it) => it.files(version).map(Some),
-            Self::ConfigMaps(_) => Ok(None),
+            Self::ConfigMaps(_) | Self::Memory(_) => Ok(None),
             Self::Network(it) => Box::pin(it.remote.files(&it.http, version)).await,
         }
     }
@@ -116,6 +142,30 @@ impl Source {
                 let fetched = Box::pin(it.fetch(version, name, components)).await?;
                 Ok(Found { bytes: fetched.bytes, origin: fetched.url })
             }
+            Self::Memory(it) => it.file(version, name, components),
+        }
+    }
+}
+
+impl ReleaseFiles {
+    fn file(&self, version: &str, name: &str, components: &str) -> Result<Found, FetchError> {
+        let text = match name {
+            _ if !self.is_of(version) => None,
+            METADATA_FILE => Some((&self.metadata, format!("the {METADATA_FILE} beside {}", self.origin))),
+            _ if name == components => Some((&self.components, self.origin.clone())),
+            _ => None,
+        };
+        let found = text.map(|(text, origin)| Found { bytes: text.clone().into_bytes(), origin });
+        found.ok_or_else(|| FetchError::NotFound {
+            what: format!("{name} of {version}"),
+            available: vec![self.version.clone()],
+        })
+    }
+
+    fn is_of(&self, version: &str) -> bool {
+        match (Version::parse(&self.version), Version::parse(version)) {
+            (Ok(ours), Ok(wanted)) => ours.is_same_release(&wanted),
+            _ => self.version == version,
         }
     }
 }

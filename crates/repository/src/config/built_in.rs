@@ -18,6 +18,12 @@ pub(super) fn providers() -> Vec<Provider> {
         .collect()
 }
 
+/// The file with the components of a provider, if it is one of these.
+pub(crate) fn components_file_of(kind: ProviderType, name: &str) -> Option<&'static str> {
+    let is_known = REPOSITORIES.iter().any(|(its_kind, its_name, _)| (*its_kind, *its_name) == (kind, name));
+    is_known.then(|| components_file(kind, name))
+}
+
 fn components_file(kind: ProviderType, name: &str) -> &'static str {
     match kind {
         Core => "core-components.yaml",

@@ -1,6 +1,6 @@
 //! The configuration: a file, the environment, and what commands set.
 
-mod built_in;
+pub(crate) mod built_in;
 mod cert_manager;
 mod dotenv;
 mod fields;
@@ -18,6 +18,7 @@ use capstan_manifest::{envsubst::expand, images::Overrides as ImageOverrides};
 
 pub use cert_manager::CertManager;
 pub use file::Format;
+pub use images::{NotImageOverrides, read_image_overrides};
 
 use crate::{
     FetchError, config::value::Value, environment::Environment, overrides::Overrides, provider::Provider,

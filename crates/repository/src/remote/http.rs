@@ -29,7 +29,7 @@ type Listings = HashMap<String, (Timestamp, Remembered)>;
 #[derive(Clone)]
 pub struct Http {
     /// Made when it is needed: the system's authorities are many, and most commands never ask anybody.
-    client: Arc<OnceLock<Client>>,
+    pub(super) client: Arc<OnceLock<Client>>,
     pub(super) options: Arc<HttpOptions>,
     pub(super) cache: Option<Cache>,
     /// What was listed: a source is not asked twice within [`HttpOptions::listings_max_age`].

@@ -3,6 +3,7 @@
 //! All of them go through one [`Http`], which keeps the manners: limits, retries, redirects, tokens that
 //! never leave the host they are for, checksums, and the cache on disk.
 
+mod access;
 mod cache;
 mod cached;
 mod checksum;
@@ -24,6 +25,7 @@ mod sums;
 mod template;
 mod token;
 
+pub use access::Access;
 pub use cached::Fetched;
 pub use checksum::Sha256;
 pub(crate) use get::{Get, looks_like_web_page};

@@ -2,10 +2,11 @@
 
 use capstan_api::provider::ProviderType;
 use capstan_repository::{
-    Config, Environment, FetchError, LATEST, Provider, Repository, RepositoryError, config::Format,
+    Config, Environment, FetchError, LATEST, Provider, ReleaseFiles, Repository, RepositoryError,
+    config::Format,
 };
 
-use crate::folder::http;
+use crate::folder::{http, metadata};
 
 fn open(url: &str) -> Result<Repository, RepositoryError> {
     let provider =
@@ -119,4 +120,60 @@ async fn the_secrets_of_an_address_stay_out_of_messages() {
     let told = format!("{error} {error:?}");
     assert!(matches!(error, RepositoryError::NoUsableVersion { .. }), "{told}");
     assert!(told.contains("https://h/a/latest/f.yaml") && !told.contains("s3cret"), "{told}");
+}
+
+#[tokio::test]
+async fn an_address_on_the_network_is_no_folder_and_names_its_file_or_has_the_usual_one() {
+    let open = |kind, name: &str, url: &str| {
+        let provider = Provider { name: name.to_owned(), kind, url: url.to_owned() };
+        Repository::on_network(&provider, &http())
+    };
+    let (infrastructure, extension) = (ProviderType::Infrastructure, ProviderType::RuntimeExtension);
+    for (kind, name, url, file) in [
+        (infrastructure, "aws", "https://git.corp/o/r/releases", "infrastructure-components.yaml"),
+        (
+            infrastructure,
+            "docker",
+            "https://git.corp/o/r/releases",
+            "infrastructure-components-development.yaml",
+        ),
+        (infrastructure, "docker", "https://git.corp/o/r/releases/latest/x.yaml", "x.yaml"),
+        (infrastructure, "docker", "oci://h.io/r", "infrastructure-components.yaml"),
+        (extension, "nutanix", "https://git.corp/o/r/releases", "runtime-extensions-components.yaml"),
+        (extension, "mine", "https://git.corp/o/r/releases", "runtime-extension-components.yaml"),
+    ] {
+        let repository = open(kind, name, url).unwrap();
+        assert_eq!((repository.components_file(), repository.shown_url()), (file, url), "{kind} {name}");
+    }
+    for url in ["/r/infrastructure-aws/v1.0.0/x.yaml", "file:///r/infrastructure-aws/v1.0.0/x.yaml"] {
+        let error = open(infrastructure, "aws", url).err().unwrap();
+        let is_refused =
+            matches!(error, RepositoryError::Fetch { source: FetchError::InvalidUrl { .. }, .. });
+        assert!(is_refused, "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_release_that_the_caller_has_is_a_repository() {
+    let release = ReleaseFiles {
+        version: "v1.2.3".to_owned(),
+        metadata: metadata("1.2=v1beta2"),
+        components: "text".to_owned(),
+        origin: "where it was".to_owned(),
+    };
+    let provider =
+        Provider { name: "aws".to_owned(), kind: ProviderType::Infrastructure, url: String::new() };
+    let repository = Repository::in_memory(&provider, release);
+    assert_eq!(repository.version(None).await.unwrap().version, "v1.2.3");
+    let file = repository.components("1.2.3").await.unwrap();
+    assert_eq!((file.text.as_str(), file.origin.as_str()), ("text", "where it was"));
+    let file = repository.metadata_file("v1.2.3").await.unwrap();
+    assert_eq!(file.text, metadata("1.2=v1beta2"));
+    assert_eq!(file.origin, "the metadata.yaml beside where it was");
+    for error in [
+        repository.components("v1.2.4").await.unwrap_err(),
+        repository.template("v1.2.3", None).await.unwrap_err(),
+    ] {
+        assert!(error.is_not_found(), "{error}");
+    }
 }
