@@ -49,18 +49,16 @@ pub async fn save(
     delete(&api, namespace, &selector, |name| !written.iter().any(|it| it == name)).await
 }
 
-/// Deletes what is kept of all versions of a provider but one.
+/// Deletes what is kept of all versions of a provider, but for one if it is named.
 pub async fn prune(
     client: &Client,
     namespace: &str,
     label: &str,
-    keep_version: &str,
+    keep_version: Option<&str>,
 ) -> Result<(), StoreError> {
-    let selector = [
-        Expression::Equal(PROVIDER_LABEL.to_owned(), label_of(label)),
-        Expression::NotEqual(VERSION_LABEL.to_owned(), label_of(keep_version)),
-    ];
-    let selector: Selector = selector.into_iter().collect();
+    let kept = keep_version.map(|it| Expression::NotEqual(VERSION_LABEL.to_owned(), label_of(it)));
+    let selector = [Expression::Equal(PROVIDER_LABEL.to_owned(), label_of(label))].into_iter().chain(kept);
+    let selector: Selector = selector.collect();
     delete(&secrets(client, namespace), namespace, &selector, |_| true).await
 }
 

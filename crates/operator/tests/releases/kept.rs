@@ -81,7 +81,7 @@ async fn releases_are_saved_loaded_and_pruned() {
         assert_eq!(load(&release.version).await, Some(release.clone()));
     }
     assert_eq!(names(&client).await.len(), 4);
-    store::prune(&client, NAMESPACE, LABEL, "v1.3.0").await.unwrap();
+    store::prune(&client, NAMESPACE, LABEL, Some("v1.3.0")).await.unwrap();
     assert_eq!(load("v1.3.0").await, Some(next));
     assert_eq!(load("v1.2.3").await, None);
     let kept = ["infrastructure-aws-release-v1.3.0-1", "infrastructure-azure-release-v1.2.3-1"];
@@ -106,7 +106,7 @@ async fn a_secret_of_somebody_else_is_left_alone(client: &Client, owner: &OwnerR
     let error = store::save(client, NAMESPACE, LABEL, owner, &release("v2.0.0", 10)).await.unwrap_err();
     let expected = "cannot apply Secret kept-system/infrastructure-aws-release-v2.0.0-1: ";
     assert!(error.to_string().starts_with(expected) && !error.is_transient(), "{error}");
-    store::prune(client, NAMESPACE, LABEL, "v1.3.0").await.unwrap();
+    store::prune(client, NAMESPACE, LABEL, Some("v1.3.0")).await.unwrap();
     let found = secrets.get("infrastructure-aws-release-v2.0.0-1").await.unwrap();
     assert_ne!(found.type_.as_deref(), Some(SECRET_TYPE));
     assert_eq!(found.data.unwrap()["release"].0, b"mine");
