@@ -634,15 +634,19 @@ fn failed(type_: &'static str) -> impl Fn(Trouble) -> Outcome {
     move |trouble| Outcome::failed(trouble, type_)
 }
 
-/// The conditions that say something else than before. `Ready` repeats others.
+/// The conditions that say something else than before. `Ready` repeats others, but for what it says of Deployments.
 fn changed_conditions<'a>(
     before: &'a [Condition],
     after: &'a [Condition],
 ) -> impl Iterator<Item = &'a Condition> {
-    after.iter().filter(|it| {
+    let is_own = |it: &Condition| {
+        it.type_ != condition::READY
+            || [reason::AVAILABLE, reason::NOT_AVAILABLE].contains(&it.reason.as_str())
+    };
+    after.iter().filter(move |it| {
         let same = conditions::get(before, &it.type_);
         let says = |it: &Condition| (it.status, it.reason.clone(), it.message.clone());
-        same.map(says) != Some(says(it))
+        is_own(it) && same.map(says) != Some(says(it))
     })
 }
 

@@ -1,7 +1,7 @@
 //! What to do next for a provider object: a pure function of a snapshot.
 
 use capstan_api::{
-    conditions::{ConditionStatus, Report},
+    conditions::{self, Condition, ConditionStatus, Report},
     operator::{condition, problems, reason},
 };
 
@@ -230,7 +230,7 @@ fn settled(plan: Plan, provider: &ProviderRecord) -> Plan {
 }
 
 /// Whether the provider serves: installed as wanted, all Deployments available.
-pub fn ready(snapshot: &Snapshot, conditions: &[capstan_api::conditions::Condition]) -> Report {
+pub fn ready(snapshot: &Snapshot, conditions: &[Condition]) -> Report {
     let provider = &*snapshot.provider;
     let report =
         |reason: &str, message: String| Report::new(condition::READY, false, reason).with_message(message);
@@ -239,15 +239,15 @@ pub fn ready(snapshot: &Snapshot, conditions: &[capstan_api::conditions::Conditi
     }
     let failed =
         [condition::PREFLIGHT, condition::INSTALLED, condition::UPGRADED].into_iter().find_map(|type_| {
-            capstan_api::conditions::get(conditions, type_).filter(|it| it.status == ConditionStatus::False)
+            conditions::get(conditions, type_).filter(|it| it.status == ConditionStatus::False)
         });
     if let Some(failed) = failed {
         return report(&failed.reason, failed.message.clone());
     }
-    if !capstan_api::conditions::is_true(conditions, condition::INSTALLED) {
+    if !conditions::is_true(conditions, condition::INSTALLED) {
         return report(reason::IN_PROGRESS, "The provider is not installed yet".to_owned());
     }
-    if let Some(paused) = capstan_api::conditions::get(conditions, condition::PAUSED) {
+    if let Some(paused) = conditions::get(conditions, condition::PAUSED) {
         return report(&paused.reason, paused.message.clone());
     }
     let unavailable = snapshot.unavailable();

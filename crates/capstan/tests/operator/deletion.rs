@@ -6,7 +6,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::world::{AWS, CORE, World, condition, events};
+use crate::world::{AWS, CORE, World, condition, until_event};
 
 fn api(world: &World, group: &str, kind: &str) -> Api<DynamicObject> {
     let kind = capstan_management::Kind::namespaced(group, "v1beta1", kind);
@@ -51,8 +51,7 @@ async fn a_provider_that_is_used_stays_until_its_clusters_are_gone() {
     for (namespace, name) in [(AWS, "capa-controller-manager"), (CORE, "capi-controller-manager")] {
         assert!(world.deployment(namespace).get_opt(name).await.unwrap().is_some());
     }
-    let found = events(&world.client, AWS, "aws").await;
-    assert!(found.contains(&"Warning ProviderInUse".to_owned()), "{found:?}");
+    until_event(&world.client, AWS, "aws", "Warning ProviderInUse").await;
 
     api(&world, "cluster.x-k8s.io", "Cluster").delete("a", &DeleteParams::default()).await.unwrap();
     world.aws().until_gone().await;

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::world::{
-    AWS, CORE, LIMIT, Release, World, arguments, condition, container, events, replicas, selector,
+    AWS, CORE, LIMIT, Release, World, arguments, condition, container, replicas, selector, until_event,
 };
 use capstan_api::provider::ProviderType;
 use capstan_management::{ManagementCluster, inventory::Inventory};
@@ -51,8 +51,7 @@ async fn core_is_installed_from_a_config_map_and_others_follow() {
     let installed: Vec<_> = inventory.providers.iter().map(|it| (it.label(), it.version.clone())).collect();
     let expected = [("cluster-api", "v1.10.0"), ("infrastructure-aws", "v2.1.0")];
     assert_eq!(installed, expected.map(|(label, version)| (label.to_owned(), version.to_owned())));
-    let events = events(&world.client, AWS, "aws").await;
-    assert!(events.contains(&"Normal ProviderInstalled".to_owned()), "{events:?}");
+    until_event(&world.client, AWS, "aws", "Normal ProviderInstalled").await;
     operator.stop().await;
 }
 
@@ -103,8 +102,7 @@ async fn what_is_missing_is_named_and_the_installation_goes_on_once_it_is_there(
     for type_ in ["PreflightCheckPassed", "ProviderInstalled"] {
         assert_eq!(condition(&ready, type_).0, "True", "{type_}");
     }
-    let events = events(&world.client, AWS, "aws").await;
-    assert!(events.contains(&"Warning ComponentsFetchError".to_owned()), "{events:?}");
+    until_event(&world.client, AWS, "aws", "Warning ComponentsFetchError").await;
     operator.stop().await;
 }
 
@@ -158,8 +156,7 @@ async fn flags_and_deployments_are_customized() {
     assert_eq!(container.image.as_deref(), Some("registry.example.com/capi/manager:v1.10.0-foo"));
     let limits = container.resources.as_ref().unwrap().limits.as_ref().unwrap();
     assert_eq!(limits["memory"].0, "30Mi");
-    let warnings = events(&world.client, CORE, "cluster-api").await;
-    assert!(warnings.contains(&"Warning Ignored".to_owned()), "{warnings:?}");
+    until_event(&world.client, CORE, "cluster-api", "Warning Ignored").await;
 
     // Taken away again, the release's own values are back.
     let spec = json!({"spec": {"manager": null, "deployment": {"nodeSelector": null, "replicas": null, "containers": null}}});

@@ -11,11 +11,11 @@ use capstan_testkit::{Plane, wait};
 use futures::StreamExt;
 use k8s_openapi::api::{
     apps::v1::Deployment,
-    core::v1::{ConfigMap, Namespace, Secret},
+    core::v1::{ConfigMap, Event, Namespace, Secret},
 };
 use kube::{
     Api, Client, ResourceExt,
-    api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams},
+    api::{DeleteParams, DynamicObject, Patch, PatchParams},
     runtime::{WatchStreamExt, watcher},
 };
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ pub(crate) const AWS: &str = "capa-system";
 
 /// A control plane with the operator's kinds. Deployments become available at once.
 pub(crate) struct World {
-    pub(crate) plane: Arc<Plane>,
+    _plane: Arc<Plane>,
     pub(crate) client: Client,
     kubelet: JoinHandle<()>,
 }
@@ -66,7 +66,7 @@ impl World {
         let client = plane.client().await;
         install_crds(&client, &operator::crds(), "testkit").await.unwrap();
         let kubelet = tokio::spawn(play_kubelet(client.clone()));
-        let world = Self { plane, client, kubelet };
+        let world = Self { _plane: plane, client, kubelet };
         for namespace in [CORE, AWS] {
             world.create_namespace(namespace).await;
         }
@@ -431,12 +431,15 @@ pub(crate) fn replicas(deployment: &Deployment) -> i32 {
     deployment.spec.as_ref().unwrap().replicas.unwrap()
 }
 
-/// The Events about an object, as `type reason`.
-pub(crate) async fn events(client: &Client, namespace: &str, name: &str) -> Vec<String> {
-    let events: Api<k8s_openapi::api::core::v1::Event> = Api::namespaced(client.clone(), namespace);
-    let about = ListParams::default().fields(&format!("involvedObject.name={name}"));
-    let found = events.list(&about).await.unwrap().items.into_iter();
-    found.map(|it| format!("{} {}", it.type_.unwrap_or_default(), it.reason.unwrap_or_default())).collect()
+/// Waits for an Event about an object, given as `type reason`.
+pub(crate) async fn until_event(client: &Client, namespace: &str, name: &str, wanted: &str) -> Event {
+    let events: Api<Event> = Api::namespaced(client.clone(), namespace);
+    wait::until_any(&events, wanted, LIMIT, |it| {
+        let text = |it: &Option<String>| it.clone().unwrap_or_default();
+        it.involved_object.name.as_deref() == Some(name)
+            && format!("{} {}", text(&it.type_), text(&it.reason)) == wanted
+    })
+    .await
 }
 
 /// An object without what servers add to it.
