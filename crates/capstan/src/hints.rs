@@ -7,6 +7,7 @@ mod inspect;
 mod lifecycle;
 mod management;
 mod manifest;
+mod operator;
 mod repository;
 
 /// An error that a person may be able to do something about.

@@ -9,6 +9,7 @@ mod goals;
 mod hints;
 mod logging;
 mod management;
+mod operator;
 mod output;
 mod plugins;
 mod printer;

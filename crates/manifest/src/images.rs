@@ -1,6 +1,6 @@
 //! Container images: references, and what a user's configuration replaces in them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 /// An image reference in its canonical form, `registry/path/name[:tag][@digest]`.
@@ -219,6 +219,18 @@ impl Overrides {
             }
         }
         Ok(reference.to_string())
+    }
+
+    /// What concerns a component, by key: what is for all, for the component, and for one of its images.
+    pub fn of_component(&self, component: &str) -> BTreeMap<&str, &Override> {
+        let component = component.to_lowercase();
+        let is_meant = |key: &str| {
+            let image = key.strip_prefix(component.as_str());
+            key == "all" || image.is_some_and(|it| it.is_empty() || it.starts_with('/'))
+        };
+        let entries =
+            self.by_key.iter().filter(|(key, value)| is_meant(key) && **value != Override::default());
+        entries.map(|(key, value)| (key.as_str(), value)).collect()
     }
 
     /// Like [`Self::apply`], for images in kinds that clusterctl does not look at. What it lets pass, passes here: a

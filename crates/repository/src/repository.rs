@@ -266,6 +266,11 @@ impl Repository {
         &self.url
     }
 
+    /// Whether the releases are in a folder of this machine, which nothing in a cluster can read.
+    pub fn is_local(&self) -> bool {
+        matches!(self.source, Source::Local(_))
+    }
+
     /// The name of the components file.
     pub fn components_file(&self) -> &str {
         &self.components_file

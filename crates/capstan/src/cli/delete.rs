@@ -59,7 +59,7 @@ pub(crate) struct DeleteArgs {
           add = ArgValueCompleter::new(complete::installed(ProviderType::Addon)))]
     pub(crate) addon: Vec<String>,
 
-    /// All providers, and what is left of others
+    /// All providers, and what is left of others; provider objects and the provider operator as well
     #[arg(long)]
     pub(crate) all: bool,
 
@@ -76,7 +76,8 @@ pub(crate) struct DeleteArgs {
     #[arg(long)]
     pub(crate) include_crd: bool,
 
-    /// Delete providers that still look after objects, which no controller looks after any more then
+    /// Delete providers that still look after objects, which no controller looks after any more then; with --all also
+    /// where the provider operator would wait for these objects
     #[arg(long)]
     pub(crate) force: bool,
 

@@ -19,7 +19,10 @@ Examples:
     capstan init --infrastructure aws --dry-run --diff
 
   One more provider later, waiting until it runs:
-    capstan init --ipam in-cluster:v1.0.0 --wait-providers";
+    capstan init --ipam in-cluster:v1.0.0 --wait-providers
+
+  The same by the provider operator, with variables and image overrides from the local configuration:
+    capstan init --operator --infrastructure aws";
 
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
@@ -93,7 +96,10 @@ Examples:
     capstan init list-images --infrastructure aws
 
   AWS alone:
-    capstan init list-images --core - --bootstrap - --control-plane - --infrastructure aws:v2.9.1";
+    capstan init list-images --core - --bootstrap - --control-plane - --infrastructure aws:v2.9.1
+
+  With the image of the provider operator:
+    capstan init list-images --operator --infrastructure aws";
 
 #[derive(Args, Debug)]
 pub(crate) struct ListImagesArgs {
@@ -102,6 +108,14 @@ pub(crate) struct ListImagesArgs {
 
     #[command(flatten)]
     pub(crate) providers: ManyProviders,
+
+    /// Leave the providers to the provider operator: install it if it is missing, and create provider objects
+    #[arg(long)]
+    pub(crate) operator: bool,
+
+    /// Image of the operator [default: this version's, with the configured overrides for capstan-operator]
+    #[arg(long, value_name = "IMAGE", requires = "operator")]
+    pub(crate) operator_image: Option<String>,
 
     /// Form of the list, or of what --dry-run shows
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t)]

@@ -84,6 +84,10 @@ pub(crate) enum Command {
     /// The first time core, the kubeadm providers and cert-manager are installed with what is asked for. Everything
     /// is fetched and checked before anything is written; an installation that was interrupted is completed by the
     /// same command.
+    ///
+    /// With --operator the providers are objects that the provider operator acts on. It gets the variables that their
+    /// components ask for and the image overrides from the local configuration, as Secrets, and releases that only this
+    /// machine can read as ConfigMaps.
     Init(Box<InitArgs>),
 
     /// Upgrade the providers of a management cluster
@@ -92,7 +96,8 @@ pub(crate) enum Command {
     /// Delete providers from a management cluster
     ///
     /// CustomResourceDefinitions and namespaces stay unless they are asked for. Providers that still look after objects
-    /// are not deleted.
+    /// are not deleted. Of a provider that the provider operator manages the object is to be deleted, by kubectl; --all
+    /// deletes the objects, too, core's last, and then the operator.
     #[command(after_help = delete::EXAMPLES)]
     Delete(Box<DeleteArgs>),
 

@@ -22,7 +22,8 @@ pub(crate) struct UpgradeArgs {
 pub(crate) enum Upgrade {
     /// Show which newer versions of the installed providers go together
     ///
-    /// All repositories are asked at the same time. A release that cannot be used, or a repository that cannot be
+    /// Providers that the provider operator manages are shown with their objects, and a newer operator is named. All
+    /// repositories are asked at the same time. A release that cannot be used, or a repository that cannot be
     /// reached, is a warning and does not block other providers. Nothing is changed.
     #[command(after_help = PLAN_EXAMPLES)]
     Plan(PlanArgs),
@@ -32,8 +33,18 @@ pub(crate) enum Upgrade {
     /// Everything is fetched, rendered, checked and tried on the server before any controller is stopped. Where
     /// something fails after that, the controllers that were stopped are started again; the same command continues from
     /// there.
+    ///
+    /// Where the provider operator manages the providers, their objects get the new versions, one after the other, and
+    /// the operator is awaited. For another contract all providers are paused first and unpaused at the end.
     #[command(after_help = APPLY_EXAMPLES)]
     Apply(Box<ApplyArgs>),
+
+    /// Upgrade the provider operator to the version of this program
+    ///
+    /// Its components are part of this program: nothing is downloaded. Providers keep running meanwhile. What the new
+    /// version does not have is deleted, but for CRDs and namespaces.
+    #[command(after_help = OPERATOR_EXAMPLES)]
+    Operator(OperatorArgs),
 }
 
 const PLAN_EXAMPLES: &str = "\
@@ -51,6 +62,37 @@ Examples:
 
   One provider alone:
     capstan upgrade apply --infrastructure aws:v2.9.1";
+
+const OPERATOR_EXAMPLES: &str = "\
+Examples:
+  capstan upgrade operator
+
+  What that would change:
+    capstan upgrade operator --dry-run --diff
+
+  With an image of your own, waiting until it runs:
+    capstan upgrade operator --operator-image registry.example.com/capstan:v1.2.3 --wait";
+
+#[derive(Args, Debug)]
+pub(crate) struct OperatorArgs {
+    #[command(flatten)]
+    pub(crate) kubeconfig: KubeconfigArgs,
+
+    /// Image of the operator [default: this version's, with the configured overrides for capstan-operator]
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) operator_image: Option<String>,
+
+    /// Wait until the operator runs
+    #[arg(long)]
+    pub(crate) wait: bool,
+
+    /// How many seconds to wait for it
+    #[arg(long, value_name = "SECONDS", default_value = "300", value_parser = seconds)]
+    pub(crate) wait_timeout: u64,
+
+    #[command(flatten)]
+    pub(crate) preview: PreviewArgs,
+}
 
 #[derive(Args, Debug)]
 pub(crate) struct PlanArgs {
@@ -88,7 +130,7 @@ pub(crate) struct ApplyArgs {
     #[arg(long)]
     pub(crate) wait_providers: bool,
 
-    /// How many seconds to wait for them
+    /// How many seconds to wait for them, and for each step of the provider operator
     #[arg(long, value_name = "SECONDS", default_value = "300", value_parser = seconds)]
     pub(crate) wait_provider_timeout: u64,
 

@@ -1,5 +1,7 @@
 //! `capstan delete`: providers out of a management cluster.
 
+mod managed;
+
 use std::{
     collections::BTreeMap,
     sync::atomic::{AtomicUsize, Ordering},
@@ -11,31 +13,39 @@ use capstan_lifecycle::{
         self, DeleteError, DeleteEvent, DeleteGoal, DeleteOptions, DeletePlan, DeletePolicy, DeleteProblem,
         DeleteTarget, Kept, Selection, WhyKept,
     },
+    diff::Preview,
 };
 use capstan_management::{ManagementCluster, inventory::Inventory};
 
 use crate::{
-    cli::{delete::DeleteArgs, preview::PreviewArgs},
+    cli::delete::DeleteArgs,
     commands::{generate::check_namespace, upgrade::warn_of_inventory},
     difference,
     error::CommandError,
     goals::ProviderArgument,
     hints::Hint,
     management::Management,
+    operator::{self, OperatorState},
     printer::Printer,
 };
 
 pub(crate) async fn run(args: DeleteArgs, printer: Printer) -> Result<(), CommandError> {
     let selection = selection(&args)?;
-    let options = DeleteOptions { include_namespace: args.include_namespace, include_crd: args.include_crd };
     let management = Management::open(&args.kubeconfig).await?;
     let cluster = management.cluster();
-    let inventory = Inventory::read(cluster).await?;
-    warn_of_inventory(&inventory, printer);
-    let plan = delete::plan(cluster, &inventory, &selection, options).await.map_err(failed)?;
+    let (inventory, state) = futures::try_join!(Inventory::read(cluster), OperatorState::read(cluster))?;
+    managed::refuse(&selection, &state)?;
+    warn_of_inventory(&state.unmanaged(&inventory), printer);
+    // An interrupted run may have left no more than the operator's namespace.
+    let is_all = selection == Selection::All;
+    if is_all && (state.is_in_charge() || management.has_namespace(operator::NAMESPACE).await?) {
+        return Box::pin(managed::run(cluster, &inventory, state, &args, printer)).await;
+    }
+    let plan = delete::plan(cluster, &inventory, &selection, options(&args)).await.map_err(failed)?;
     let policy = DeletePolicy { force: args.force };
     if args.preview.dry_run {
-        return show(cluster, &plan, policy, &args.preview, printer).await;
+        let preview = preview(cluster, &plan, &plan.problems(policy)).await?;
+        return difference::print(&preview, args.preview.diff, args.preview.output, printer);
     }
     let ready = plan.check(cluster, policy).map_err(refusal)?;
     let plan = ready.plan();
@@ -44,13 +54,23 @@ pub(crate) async fn run(args: DeleteArgs, printer: Printer) -> Result<(), Comman
         say_what_stays(plan, printer);
         return Ok(());
     }
+    remove(&ready, printer).await
+}
+
+/// Deletes what a plan names, and says what stays.
+async fn remove(ready: &Ready<DeletePlan>, printer: Printer) -> Result<(), CommandError> {
+    let plan = ready.plan();
     for target in plan.targets().iter().filter(|it| !it.removals.is_empty()) {
         printer.step(&format!("deleting {}: {}", title(target), count(target.removals.len())));
     }
-    carry_out(&ready, printer).await?;
+    carry_out(ready, printer).await?;
     printer.done(&format!("deleted {}", labels(plan)));
     say_what_stays(plan, printer);
     Ok(())
+}
+
+fn options(args: &DeleteArgs) -> DeleteOptions {
+    DeleteOptions { include_namespace: args.include_namespace, include_crd: args.include_crd }
 }
 
 fn selection(args: &DeleteArgs) -> Result<Selection, CommandError> {
@@ -96,23 +116,20 @@ async fn carry_out(ready: &Ready<DeletePlan>, printer: Printer) -> Result<(), Co
     })
 }
 
-/// Shows what would be deleted, and what stands in the way.
-async fn show(
+/// What would be deleted, and what stands in the way.
+async fn preview(
     cluster: &ManagementCluster,
     plan: &DeletePlan,
-    policy: DeletePolicy,
-    args: &PreviewArgs,
-    printer: Printer,
-) -> Result<(), CommandError> {
+    problems: &[DeleteProblem],
+) -> Result<Preview, CommandError> {
     let mut preview = plan.preview(cluster).await?;
-    let problems = plan.problems(policy);
     if !problems.is_empty() {
-        let CommandError { message, causes, .. } = refusal(Problems(problems));
+        let CommandError { message, causes, .. } = refusal(Problems(problems.to_vec()));
         let note = format!("without --dry-run this would be refused: {message}: {}", causes.join("; "));
         preview.notes.push(note);
     }
     preview.notes.extend(what_stays(plan));
-    difference::print(&preview, args.diff, args.output, printer)
+    Ok(preview)
 }
 
 fn say_what_stays(plan: &DeletePlan, printer: Printer) {

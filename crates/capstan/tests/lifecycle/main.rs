@@ -8,6 +8,7 @@ mod init;
 mod instances;
 mod killed;
 mod kinds;
+mod operator;
 mod preview;
 mod upgrade;
 #[expect(dead_code, reason = "stories about manifests need more of it")]

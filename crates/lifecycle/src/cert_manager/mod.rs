@@ -35,7 +35,7 @@ pub const VERSION_ANNOTATION: &str = "cert-manager.clusterctl.cluster.x-k8s.io/v
 /// The CRD that tells who installed it.
 const CRD: &str = "certificates.cert-manager.io";
 
-/// The progress of an upgrade of cert-manager.
+/// The progress of an installation or upgrade of cert-manager.
 #[derive(Clone, Debug)]
 pub enum CertManagerEvent<'a> {
     /// Its objects are applied.
@@ -47,7 +47,7 @@ pub enum CertManagerEvent<'a> {
     },
 }
 
-/// Receives the progress of an upgrade of cert-manager.
+/// Receives the progress of an installation or upgrade of cert-manager.
 pub type CertManagerReporter<'a> = &'a (dyn Fn(CertManagerEvent<'_>) + Sync);
 
 /// Whether it is there, and who looks after it.
@@ -177,7 +177,7 @@ pub async fn decide(
 }
 
 /// Whether an object is one that cert-manager acts on.
-pub(crate) fn needs_it(object: &serde_json::Value) -> bool {
+pub fn needs_it(object: &serde_json::Value) -> bool {
     let group = object["apiVersion"].as_str().and_then(|it| it.split_once('/')).map(|it| it.0);
     group == Some(GROUP)
 }
@@ -194,6 +194,17 @@ async fn is_whole(cluster: &ManagementCluster, manifest: &Manifest) -> Result<bo
     let found = sweep::sweep_kinds(cluster, &plan::selector(), is_among).await?;
     let found: BTreeSet<_> = found.iter().map(|it| it.id.identity()).collect();
     Ok(manifest.objects.iter().all(|it| found.contains(&ObjectRef::of(it).identity())))
+}
+
+/// Does what is to be done, and waits until it answers.
+pub async fn carry_out(
+    cluster: &ManagementCluster,
+    action: &Action,
+    limit: Duration,
+    report: CertManagerReporter<'_>,
+) -> Result<(), CertManagerError> {
+    apply::apply(cluster, action.objects(), &|event| report(CertManagerEvent::Apply(event))).await?;
+    wait(cluster, action, limit, &|reason| report(CertManagerEvent::Waiting { reason })).await
 }
 
 /// Waits until it answers, once what is to be done has been done.

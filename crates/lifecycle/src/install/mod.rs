@@ -10,6 +10,6 @@ mod validate;
 pub mod wait;
 
 pub use check::InstallPolicy;
-pub use plan::{InstallPlan, InstallPlanError, InstallRequest, plan};
+pub use plan::{InstallPlan, InstallPlanError, InstallRequest, distinct, plan};
 pub use problem::{InstallProblem, SKIP_NAME_CHECK};
 pub use run::{InstallError, InstallEvent, InstallFailure, InstallReporter};

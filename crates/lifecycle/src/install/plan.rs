@@ -109,7 +109,7 @@ pub async fn plan(
     releases: &Releases<'_>,
     request: &InstallRequest,
 ) -> Result<InstallPlan, InstallPlanError> {
-    let wanted = without_repetition(&request.providers)?;
+    let wanted = distinct(&request.providers)?;
     let version = ServerVersion::read(cluster).await?;
     if version.is_too_old() {
         return Err(InstallPlanError::ServerTooOld { found: version });
@@ -172,8 +172,8 @@ pub async fn plan(
     Ok(plan)
 }
 
-/// The goals, each provider once.
-fn without_repetition(goals: &[ProviderGoal]) -> Result<Vec<&ProviderGoal>, InstallPlanError> {
+/// The goals, each provider once, by type.
+pub fn distinct(goals: &[ProviderGoal]) -> Result<Vec<&ProviderGoal>, InstallPlanError> {
     let mut wanted: Vec<&ProviderGoal> = Vec::new();
     for goal in goals {
         match wanted.iter().find(|it| it.kind == goal.kind && it.name == goal.name) {
@@ -308,11 +308,11 @@ mod tests {
             goal(Core, "c", None),
             goal(Infrastructure, "a", Some("v1")),
         ];
-        let labels: Vec<_> = without_repetition(&goals).unwrap().iter().map(|it| it.label()).collect();
+        let labels: Vec<_> = distinct(&goals).unwrap().iter().map(|it| it.label()).collect();
         assert_eq!(labels, ["c", "infrastructure-a", "ipam-i"]);
         for (second, words) in [(Some("v2"), "as v1 and as v2"), (None, "as v1 and as the latest version")] {
             let goals = [goal(Infrastructure, "a", Some("v1")), goal(Infrastructure, "a", second)];
-            let error = without_repetition(&goals).unwrap_err().to_string();
+            let error = distinct(&goals).unwrap_err().to_string();
             assert!(error.contains(words), "{error}");
         }
     }

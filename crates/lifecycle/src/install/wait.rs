@@ -34,6 +34,18 @@ pub struct AwaitedDeployment {
     pub reason: String,
 }
 
+impl AwaitedDeployment {
+    /// A Deployment that was not looked at yet.
+    pub fn new(provider: &str, namespace: &str, name: &str) -> Self {
+        Self {
+            provider: provider.to_owned(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            reason: "it was not looked at yet".to_owned(),
+        }
+    }
+}
+
 impl fmt::Display for AwaitedDeployment {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { provider, namespace, name, reason } = self;
@@ -87,7 +99,8 @@ pub async fn wait_for_releases<'a>(
     wait_for(cluster, releases.into_iter().flat_map(managers_of).collect(), limit, tell).await
 }
 
-async fn wait_for(
+/// Waits for Deployments, all at once.
+pub async fn wait_for(
     cluster: &ManagementCluster,
     mut awaited: Vec<AwaitedDeployment>,
     limit: Duration,
@@ -124,7 +137,8 @@ async fn managers(
             cluster.list(&Kind::deployment(), Some(&there.namespace), &sweep::selector_of(&label)).await?;
         for object in list {
             if has_manager(&object.data) {
-                found.push(awaited_deployment(&label, &there.namespace, object.metadata.name.as_deref()));
+                let name = object.metadata.name.unwrap_or_default();
+                found.push(AwaitedDeployment::new(&label, &there.namespace, &name));
             }
         }
     }
@@ -135,16 +149,8 @@ async fn managers(
 fn managers_of(release: &Prepared) -> Vec<AwaitedDeployment> {
     let (label, namespace) = (release.provider.label(), &release.components.target_namespace);
     let managers = release.components.objects().iter().filter(|it| is_manager(it));
-    managers.map(|it| awaited_deployment(&label, namespace, it["metadata"]["name"].as_str())).collect()
-}
-
-fn awaited_deployment(provider: &str, namespace: &str, name: Option<&str>) -> AwaitedDeployment {
-    AwaitedDeployment {
-        provider: provider.to_owned(),
-        namespace: namespace.to_owned(),
-        name: name.unwrap_or_default().to_owned(),
-        reason: "it was not looked at yet".to_owned(),
-    }
+    let name = |it: &Value| it["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    managers.map(|it| AwaitedDeployment::new(&label, namespace, &name(it))).collect()
 }
 
 fn is_manager(object: &Value) -> bool {

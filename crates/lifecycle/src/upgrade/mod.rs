@@ -2,6 +2,7 @@
 //!
 //! [`available`] asks what there is to upgrade to. [`plan`] fetches and renders the releases, has the server try them
 //! and changes nothing; [`UpgradePlan::check`] judges the plan; [`Ready::run`](crate::check::Ready) carries it out, core first.
+//! Where the provider operator carries it out, [`select`] only chooses and judges the versions.
 
 mod available;
 mod certificates;
@@ -13,6 +14,7 @@ mod prefetch;
 mod prune;
 mod rules;
 mod run;
+mod select;
 mod step;
 mod storage;
 
@@ -24,5 +26,6 @@ pub use overview::{AvailableUpgrades, ContractUpgrades, Item, Next, UpgradeWarni
 pub use plan::{UpgradeGoal, UpgradePlan, UpgradeRequest, plan};
 pub use prune::Leftovers;
 pub use run::{Failed, Stopped, UpgradeEvent, UpgradeReporter};
+pub use select::{Move, Selected, select};
 pub use step::Step;
 pub use storage::Migration;

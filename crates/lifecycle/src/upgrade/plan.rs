@@ -4,7 +4,7 @@
 use std::pin::pin;
 
 use capstan_api::{
-    contract::is_supported,
+    contract::{ContractVersion, is_supported},
     names::{CERT_MANAGER, label},
 };
 use capstan_management::{
@@ -34,7 +34,7 @@ use crate::{
     diff::{self, Intent, Preview},
     goal::{ProviderGoal, VersionGoal},
     instance::{self, Instances},
-    release::{Placement, Prepared, ReleaseError, Releases},
+    release::{Placement, ReleaseError, Releases},
 };
 
 /// What is to be upgraded.
@@ -94,7 +94,7 @@ async fn plan_with<'a>(
 ) -> Result<UpgradePlan, UpgradeError> {
     cluster.kinds().await?;
     let core = rules::core_of(providers)?;
-    let (targets, mut warnings) = targets(releases, providers, request).await?;
+    let (targets, mut warnings) = targets(releases, providers, &request.goal, request.reapply).await?;
     let Work { targets, up_to_date, mut problems } = Work::sort(targets, request.reapply)?;
     if problems.iter().any(|it| !it.is_downgrade()) {
         return Ok(UpgradePlan { cert_manager: None, steps: Vec::new(), up_to_date, warnings, problems });
@@ -143,7 +143,8 @@ async fn plan_with<'a>(
     let cert_manager = certificates(cluster, manifest, known, &mut warnings).await?;
     warnings.extend(unknown_contracts(&others, &warnings));
     let (prepared, trials): (Vec<_>, Vec<_>) = tried.into_iter().flatten().unzip();
-    problems.extend(check_contracts(&targets, &prepared, &others, core, core_before.as_deref()));
+    let contracts = prepared.iter().map(|it| it.contract);
+    problems.extend(check_contracts(&targets, contracts, &others, core, core_before.as_deref()));
     let coming = Coming::in_releases(prepared.iter().flat_map(|it| it.components.objects()));
     let (after, upgraded) = after(providers, &targets);
     let steps = targets.into_iter().zip(prepared).zip(trials);
@@ -295,12 +296,13 @@ fn refused(step: &Step) -> Option<UpgradeProblem> {
 }
 
 /// The providers that are meant, with the versions that they are to get.
-async fn targets(
+pub(super) async fn targets(
     releases: &Releases<'_>,
     providers: &[Installed],
-    request: &UpgradeRequest,
+    goal: &UpgradeGoal,
+    reapply: bool,
 ) -> Result<(Vec<Target>, Vec<UpgradeWarning>), UpgradeError> {
-    let contract = match &request.goal {
+    let contract = match goal {
         UpgradeGoal::Versions(goals) => {
             let chosen = rules::choose(providers, goals)?;
             let resolved = chosen.into_iter().map(|(provider, version)| resolve(releases, provider, version));
@@ -317,7 +319,7 @@ async fn targets(
         .filter_map(|item| {
             // What was begun is finished.
             let begun = || item.provider.upgrading_to.clone();
-            let again = || request.reapply.then(|| item.provider.version.clone());
+            let again = || reapply.then(|| item.provider.version.clone());
             let version = match item.next {
                 Next::Version(version) => Some(version),
                 Next::UpToDate | Next::Unknown => begun().or_else(again),
@@ -350,17 +352,17 @@ async fn resolve(
 }
 
 /// Targets by what is to be done for them.
-struct Work {
+pub(super) struct Work {
     /// Something is to be done.
-    targets: Vec<Target>,
+    pub(super) targets: Vec<Target>,
     /// They have their version already.
-    up_to_date: Vec<Installed>,
+    pub(super) up_to_date: Vec<Installed>,
     /// What stands in the way.
-    problems: Vec<UpgradeProblem>,
+    pub(super) problems: Vec<UpgradeProblem>,
 }
 
 impl Work {
-    fn sort(all: Vec<Target>, reapply: bool) -> Result<Self, UpgradeError> {
+    pub(super) fn sort(all: Vec<Target>, reapply: bool) -> Result<Self, UpgradeError> {
         let (mut targets, mut up_to_date, mut problems) = (Vec::new(), Vec::new(), Vec::new());
         for target in all {
             problems.extend(rules::too_far(&target));
@@ -422,7 +424,7 @@ fn is_role(kind: &Kind) -> bool {
 }
 
 /// The contract of a provider that stays as it is.
-async fn speaker(releases: &Releases<'_>, provider: &Installed) -> Speaker {
+pub(super) async fn speaker(releases: &Releases<'_>, provider: &Installed) -> Speaker {
     let contract = if let Ok(contract) = available::contract_of(releases, provider).await {
         Some(contract)
     } else {
@@ -434,7 +436,7 @@ async fn speaker(releases: &Releases<'_>, provider: &Installed) -> Speaker {
 }
 
 /// Warns of providers whose contract is unknown, unless there is a warning about them already.
-fn unknown_contracts(others: &[Speaker], before: &[UpgradeWarning]) -> Vec<UpgradeWarning> {
+pub(super) fn unknown_contracts(others: &[Speaker], before: &[UpgradeWarning]) -> Vec<UpgradeWarning> {
     let silent = others.iter().filter(|it| it.contract.is_none());
     let warn = |it: &Speaker| UpgradeWarning {
         label: it.provider.label(),
@@ -443,7 +445,7 @@ fn unknown_contracts(others: &[Speaker], before: &[UpgradeWarning]) -> Vec<Upgra
     silent.map(warn).filter(|it| !before.iter().any(|before| before.label == it.label)).collect()
 }
 
-async fn contract_before(
+pub(super) async fn contract_before(
     cluster: &ManagementCluster,
     releases: &Releases<'_>,
     core: &Installed,
@@ -454,20 +456,21 @@ async fn contract_before(
     }
 }
 
-fn check_contracts(
+/// What would not be understood once the targets speak these contracts.
+pub(super) fn check_contracts(
     targets: &[Target],
-    prepared: &[Prepared],
+    contracts: impl IntoIterator<Item = ContractVersion>,
     others: &[Speaker],
     core: &Installed,
     core_before: Option<&str>,
 ) -> Vec<UpgradeProblem> {
     let speakers: Vec<Speaker> = targets
         .iter()
-        .zip(prepared)
-        .map(|(target, release)| Speaker {
+        .zip(contracts)
+        .map(|(target, contract)| Speaker {
             provider: target.provider.clone(),
             version: target.version.clone(),
-            contract: Some(release.contract.as_str().to_owned()),
+            contract: Some(contract.as_str().to_owned()),
         })
         .collect();
     let core_after = speakers.iter().find(|it| it.provider == *core).and_then(|it| it.contract.as_deref());

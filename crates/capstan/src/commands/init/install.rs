@@ -1,7 +1,5 @@
 //! `capstan init` itself: providers into a management cluster.
 
-use std::time::Duration;
-
 use capstan_lifecycle::{
     cert_manager::Action,
     check::{Problems, Ready},
@@ -22,11 +20,14 @@ use crate::{
     goals::install_goals,
     hints::Hint,
     management::Management,
+    operator::{OperatorProblem, OperatorState, ProviderObject},
     printer::Printer,
     program,
     progress::Progress,
     session::Session,
 };
+
+use super::{go_on, limit, refused};
 
 pub(super) async fn run(
     args: &InstallArgs,
@@ -43,7 +44,11 @@ pub(super) async fn run(
     let session = Session::open(globals, printer).await?;
     let management = Management::open(&asked.kubeconfig).await?;
     let cluster = management.cluster();
-    let inventory = Inventory::read(cluster).await?;
+    let (inventory, state) = futures::try_join!(Inventory::read(cluster), OperatorState::read(cluster))?;
+    if state.is_in_charge() {
+        let objects = state.providers.iter().map(ProviderObject::id).collect();
+        return Err(OperatorProblem::InCharge { objects, named: asked.providers.named() }.into());
+    }
     upgrade::warn_of_inventory(&inventory, printer);
     let plan = make_plan(args, asked, &session, cluster, &inventory).await?;
     let policy = InstallPolicy { validate: args.validate };
@@ -69,14 +74,6 @@ pub(super) async fn run(
     Ok(())
 }
 
-fn limit(args: &InstallArgs) -> Result<Duration, CommandError> {
-    let seconds = u64::try_from(args.wait_provider_timeout);
-    seconds.map(Duration::from_secs).map_err(|_| {
-        CommandError::plain(format!("--wait-provider-timeout is {}", args.wait_provider_timeout))
-            .hint("give a number of seconds that is not negative")
-    })
-}
-
 async fn make_plan(
     args: &InstallArgs,
     asked: &ListImagesArgs,
@@ -98,22 +95,11 @@ async fn make_plan(
 }
 
 fn refusal(Problems(problems): Problems<InstallProblem>, session: &Session) -> CommandError {
-    let count = match problems.len() {
-        1 => "1 problem was found".to_owned(),
-        count => format!("{count} problems were found"),
-    };
-    let mut error = CommandError::plain(format!("cannot install: {count}; nothing was changed"));
-    let mut hints: Vec<String> = Vec::new();
-    for problem in problems {
-        let (causes, hint) = described(problem, session);
-        error.causes.extend(causes);
-        hints.extend(hint.filter(|it| !hints.contains(it)));
-    }
-    error.hint(hints.join("\n"))
+    refused(problems.into_iter().map(|it| described(it, session)).collect())
 }
 
 /// A problem in words, and what to do about it.
-fn described(problem: InstallProblem, session: &Session) -> (Vec<String>, Option<String>) {
+pub(super) fn described(problem: InstallProblem, session: &Session) -> (Vec<String>, Option<String>) {
     match problem {
         InstallProblem::Release { provider, error } => {
             let error = session.unusable_release_of(&provider, *error);
@@ -171,11 +157,7 @@ fn report(event: &InstallEvent<'_>, progress: &Progress) {
 
 /// What a failed installation has written, and how to continue.
 fn unfinished(error: &InstallError) -> CommandError {
-    let go_on = "the same command again completes what was begun";
-    let mut told = CommandError::plain(error.to_string()).hint(match error.hint() {
-        Some(hint) => format!("{hint}; then {go_on}"),
-        None => go_on.to_owned(),
-    });
+    let mut told = CommandError::plain(error.to_string()).hint(go_on(error.hint()));
     told.causes.push(format!("{} of {} objects were written before that", error.done, error.all));
     told
 }

@@ -12,7 +12,7 @@ use crate::{
     error::CommandError,
     goals::install_goals,
     management::Management,
-    output,
+    operator, output,
     printer::{Printer, Text},
     session::Session,
 };
@@ -37,6 +37,9 @@ pub(super) async fn run(
         }
     };
     let mut images = BTreeSet::new();
+    if args.operator {
+        images.insert(operator::image(args.operator_image.as_deref(), &session.config.images()?)?);
+    }
     if let (true, CertManagerPolicy::Manage(source)) = (needs_cert_manager, session.cert_manager()?) {
         let manifest = Manifest::fetch(&source).await.map_err(|error| session.unusable_release(error))?;
         images.extend(manifest.images().map(str::to_owned));

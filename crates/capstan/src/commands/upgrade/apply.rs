@@ -6,15 +6,15 @@ use capstan_api::provider::ProviderType;
 use capstan_lifecycle::{
     check::Problems,
     goal::ProviderGoal,
-    release::ReleaseNotice,
+    release::{ReleaseNotice, Releases},
     upgrade::{
         self, Failed, Step, Stopped, UpgradeError, UpgradeEvent, UpgradeGoal, UpgradePolicy, UpgradeProblem,
         UpgradeRequest,
     },
 };
-use capstan_management::{ObjectRef, apply::ApplyEvent, inventory::Inventory};
+use capstan_management::{ManagementCluster, ObjectRef, apply::ApplyEvent, inventory::Inventory};
 
-use super::{failed, print_warnings, warn_of_inventory};
+use super::{failed, managed, print_warnings, warn_of_inventory};
 use crate::{
     cli::{Globals, upgrade::ApplyArgs},
     commands::waiting,
@@ -23,26 +23,51 @@ use crate::{
     goals::{ProviderArgument, version_goal},
     hints::Hint,
     management::Management,
+    operator::OperatorState,
     printer::Printer,
     progress::Progress,
     session::Session,
 };
+
+/// What an upgrade works with.
+#[derive(Clone, Copy)]
+pub(super) struct Scene<'a> {
+    pub(super) args: &'a ApplyArgs,
+    pub(super) session: &'a Session,
+    pub(super) cluster: &'a ManagementCluster,
+    pub(super) printer: Printer,
+}
 
 pub(super) async fn run(args: &ApplyArgs, globals: &Globals, printer: Printer) -> Result<(), CommandError> {
     let goal = upgrade_goal(args)?;
     let session = Session::open(globals, printer).await?;
     let management = Management::open(&args.kubeconfig).await?;
     let cluster = management.cluster();
-    let inventory = Inventory::read(cluster).await?;
-    warn_of_inventory(&inventory, printer);
+    let (inventory, state) = futures::try_join!(Inventory::read(cluster), OperatorState::read(cluster))?;
+    warn_of_inventory(&state.unmanaged(&inventory), printer);
+    let scene = Scene { args, session: &session, cluster, printer };
+    if !state.providers.is_empty() {
+        return Box::pin(managed::run(scene, goal, &inventory, state)).await;
+    }
     let report = |notice: ReleaseNotice<'_>| session.report(notice);
+    replace(scene, goal, &inventory, &session.releases(&report)).await
+}
+
+/// Upgrades providers without the operator.
+pub(super) async fn replace(
+    scene: Scene<'_>,
+    goal: UpgradeGoal,
+    inventory: &Inventory,
+    releases: &Releases<'_>,
+) -> Result<(), CommandError> {
+    let Scene { args, session, cluster, printer } = scene;
     printer.step("fetching the new releases, and having the server try them");
     let request = UpgradeRequest { goal, reapply: args.reapply, cert_manager: session.cert_manager()? };
-    let plan = upgrade::plan(cluster, &inventory, &session.releases(&report), &request).await;
-    let plan = plan.map_err(|error| unchanged(failed(error, &session)))?;
+    let plan = upgrade::plan(cluster, inventory, releases, &request).await;
+    let plan = plan.map_err(|error| unchanged(failed(error, session)))?;
     print_warnings(plan.warnings(), printer);
     let policy = UpgradePolicy { allow_downgrade: args.allow_downgrade };
-    let ready = plan.check(cluster, policy).map_err(|it| unchanged(refusal(it, &session)))?;
+    let ready = plan.check(cluster, policy).map_err(|it| unchanged(refusal(it, session)))?;
     let plan = ready.plan();
     for provider in plan.up_to_date() {
         printer.done(&format!("{} is at {} already", provider.label(), provider.version));
@@ -61,15 +86,19 @@ pub(super) async fn run(args: &ApplyArgs, globals: &Globals, printer: Printer) -
     }
     let progress = Progress::new(printer);
     let result = ready.run(&|event| report_progress(&event, printer, &progress)).await;
-    result.map_err(|failure| stopped(failure, &session))?;
+    result.map_err(|failure| stopped(failure, session))?;
     if args.wait_providers {
-        let limit = Duration::from_secs(args.wait_provider_timeout);
-        waiting::for_releases(cluster, plan.steps().iter().map(|it| &it.to), limit, printer).await?;
+        waiting::for_releases(cluster, plan.steps().iter().map(|it| &it.to), limit(args), printer).await?;
     }
     if !plan.steps().is_empty() {
         printer.done(&summary(plan.steps()));
     }
     Ok(())
+}
+
+/// How long to wait for providers.
+pub(super) fn limit(args: &ApplyArgs) -> Duration {
+    Duration::from_secs(args.wait_provider_timeout)
 }
 
 /// A contract, or the versions that are named.
@@ -106,7 +135,7 @@ fn parse(kind: ProviderType, argument: &str) -> Result<ProviderGoal, CommandErro
 }
 
 /// Everything that stands in the way, with what to do about it.
-fn refusal(Problems(problems): Problems<UpgradeProblem>, session: &Session) -> CommandError {
+pub(super) fn refusal(Problems(problems): Problems<UpgradeProblem>, session: &Session) -> CommandError {
     let described = |problem: UpgradeProblem| match problem {
         UpgradeProblem::Release { label, source } => session.unusable_release_of(&label, *source),
         problem => CommandError::plain(problem.to_string()).hint_if(problem.hint()),
@@ -126,11 +155,11 @@ fn refusal(Problems(problems): Problems<UpgradeProblem>, session: &Session) -> C
     error
 }
 
-fn unchanged(error: CommandError) -> CommandError {
+pub(super) fn unchanged(error: CommandError) -> CommandError {
     CommandError { causes: [error.causes, vec!["nothing was changed".to_owned()]].concat(), ..error }
 }
 
-fn report_progress(event: &UpgradeEvent<'_>, printer: Printer, progress: &Progress) {
+pub(super) fn report_progress(event: &UpgradeEvent<'_>, printer: Printer, progress: &Progress) {
     match event {
         UpgradeEvent::CertManager(step) => {
             printer.step(&format!("cert-manager: from {} to {}", step.from, step.manifest.version));
@@ -188,7 +217,7 @@ fn stays(crd: &ObjectRef, step: &Step) -> String {
 }
 
 /// What failed, what is done, and how to continue.
-fn stopped(failure: Failed, session: &Session) -> CommandError {
+pub(super) fn stopped(failure: Failed, session: &Session) -> CommandError {
     let Failed { error, stopped, others, waiting, upgraded } = failure;
     let is_cut_off = matches!(error, UpgradeError::CutOff);
     let mut error = failed(error, session);

@@ -1,6 +1,8 @@
 //! `capstan upgrade`: providers to newer versions.
 
 mod apply;
+mod managed;
+mod operator;
 mod plan;
 
 use capstan_lifecycle::upgrade::{UpgradeError, UpgradeWarning};
@@ -21,6 +23,7 @@ pub(crate) async fn run(args: UpgradeArgs, globals: &Globals, printer: Printer) 
     match args.what {
         Upgrade::Plan(args) => plan::run(&args, globals, printer).await,
         Upgrade::Apply(args) => apply::run(&args, globals, printer).await,
+        Upgrade::Operator(args) => operator::run(&args, globals, printer).await,
     }
 }
 

@@ -1,5 +1,7 @@
 //! `capstan upgrade plan`: what there is, for each contract.
 
+use std::cmp::Ordering;
+
 use capstan_lifecycle::{
     release::ReleaseNotice,
     upgrade::{self, AvailableUpgrades, CertManagerPlan, CertManagerStep, ContractUpgrades, Item, Next},
@@ -7,11 +9,13 @@ use capstan_lifecycle::{
 use capstan_management::inventory::Inventory;
 use serde_json::{Value, json};
 
-use super::{failed, print_warnings, warn_of_inventory};
+use super::{failed, managed, print_warnings, warn_of_inventory};
 use crate::{
     cli::{Globals, upgrade::PlanArgs},
+    commands::version::VERSION,
     error::CommandError,
     management::Management,
+    operator::{OperatorState, ProviderObject, catalog::OperatorCatalog, setup},
     output,
     printer::{Printer, Text},
     program,
@@ -19,21 +23,28 @@ use crate::{
 };
 
 const HEADER: [&str; 5] = ["NAME", "NAMESPACE", "TYPE", "CURRENT VERSION", "NEXT VERSION"];
+/// One more column where there are provider objects.
+const MANAGED_BY: &str = "MANAGED BY";
 
 pub(super) async fn run(args: &PlanArgs, globals: &Globals, printer: Printer) -> Result<(), CommandError> {
     let session = Session::open(globals, printer).await?;
     let management = Management::open(&args.kubeconfig).await?;
-    let inventory = Inventory::read(management.cluster()).await?;
-    warn_of_inventory(&inventory, printer);
+    let cluster = management.cluster();
+    let (inventory, state) = futures::try_join!(Inventory::read(cluster), OperatorState::read(cluster))?;
+    warn_of_inventory(&state.unmanaged(&inventory), printer);
+    for object in state.providers.iter().filter(|it| it.installed_version.is_none()) {
+        printer.warn(&managed::not_installed(object).to_string());
+    }
     let report = |notice: ReleaseNotice<'_>| session.report(notice);
-    let (releases, cert_manager) = (session.releases(&report), session.cert_manager()?);
-    let upgrades = upgrade::available(management.cluster(), &inventory, &releases, &cert_manager).await;
+    let catalog = OperatorCatalog { session: &session, state: &state, cluster };
+    let (releases, cert_manager) = (catalog.releases(&report), session.cert_manager()?);
+    let upgrades = upgrade::available(cluster, &state.merged(&inventory), &releases, &cert_manager).await;
     let upgrades = upgrades.map_err(|error| failed(error, &session))?;
     print_warnings(&upgrades.warnings, printer);
-    printer.print(&output::list(args.output, &as_value(&upgrades), || as_text(&upgrades)))
+    printer.print(&output::list(args.output, &as_value(&upgrades, &state), || as_text(&upgrades, &state)))
 }
 
-fn as_text(upgrades: &AvailableUpgrades) -> Text {
+fn as_text(upgrades: &AvailableUpgrades, state: &OperatorState) -> Text {
     let cert_manager = match &upgrades.cert_manager {
         CertManagerPlan::NotOurs => Text::default(),
         CertManagerPlan::UpToDate => Text::from("Cert-Manager is already up to date").ended().ended(),
@@ -42,12 +53,40 @@ fn as_text(upgrades: &AvailableUpgrades) -> Text {
             Text::from(line).ended().ended()
         }
     };
-    upgrades.contracts.iter().map(plan_as_text).fold(cert_manager, Text::and)
+    let head = cert_manager.and(operator_as_text(state));
+    upgrades.contracts.iter().map(|it| plan_as_text(it, state)).fold(head, Text::and)
 }
 
-fn plan_as_text(plan: &ContractUpgrades) -> Text {
-    let mut rows = vec![HEADER.map(str::to_owned).to_vec()];
-    rows.extend(plan.items.iter().map(row));
+/// What becomes of the operator; nothing where there is none.
+fn operator_as_text(state: &OperatorState) -> Text {
+    let Some(operator) = &state.operator else { return Text::default() };
+    let line = match setup::age(operator) {
+        Some(Ordering::Equal) => "The provider operator is already up to date".to_owned(),
+        Some(Ordering::Greater) => {
+            format!("The provider operator is {:?}, newer than this program", operator.shown_version())
+        }
+        Some(Ordering::Less) | None => format!(
+            "The provider operator can be upgraded from {:?} to {VERSION:?}: {} upgrade operator",
+            operator.shown_version(),
+            program::name()
+        ),
+    };
+    Text::from(line).ended().ended()
+}
+
+fn plan_as_text(plan: &ContractUpgrades, state: &OperatorState) -> Text {
+    let is_managed = !state.providers.is_empty();
+    let mut header = HEADER.to_vec();
+    header.extend(is_managed.then_some(MANAGED_BY));
+    let mut rows = vec![header.into_iter().map(str::to_owned).collect()];
+    rows.extend(plan.items.iter().map(|it| {
+        let mut row = row(it);
+        if is_managed {
+            let object = state.find(it.provider.kind, &it.provider.name);
+            row.push(object.map_or_else(String::new, |it| it.id().to_string()));
+        }
+        row
+    }));
     let table = output::columns(&rows, 10, 3);
     let ContractUpgrades { contract, .. } = plan;
     let name = program::name();
@@ -79,8 +118,9 @@ fn row(Item { provider, next }: &Item) -> Vec<String> {
     cells.map(str::to_owned).to_vec()
 }
 
-fn as_value(upgrades: &AvailableUpgrades) -> Value {
+fn as_value(upgrades: &AvailableUpgrades, state: &OperatorState) -> Value {
     let item = |Item { provider, next }: &Item| {
+        let object = state.find(provider.kind, &provider.name).map(ProviderObject::id);
         let (version, is_known) = match next {
             Next::Version(version) => (Some(version), true),
             Next::UpToDate => (None, true),
@@ -93,6 +133,7 @@ fn as_value(upgrades: &AvailableUpgrades) -> Value {
             "currentVersion": provider.version,
             "nextVersion": version,
             "isKnown": is_known,
+            "managedBy": object,
         })
     };
     let plan = |it: &ContractUpgrades| {
@@ -112,8 +153,13 @@ fn as_value(upgrades: &AvailableUpgrades) -> Value {
             json!({"shouldUpgrade": true, "from": from, "to": manifest.version})
         }
     };
+    let operator = state.operator.as_ref().map(|it| {
+        let should_upgrade = matches!(setup::age(it), Some(Ordering::Less) | None);
+        json!({"version": it.version, "shouldUpgrade": should_upgrade, "to": should_upgrade.then_some(VERSION)})
+    });
     json!({
         "certManager": cert_manager,
+        "operator": operator,
         "plans": upgrades.contracts.iter().map(plan).collect::<Vec<_>>(),
         "warnings": warnings.collect::<Vec<_>>(),
     })
