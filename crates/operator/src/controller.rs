@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use capstan_api::{
     conditions::{self, Condition, ConditionStatus, Report},
+    contract::GroupKind,
     names::{CLUSTERCTL_GROUP, label},
-    operator::{FINALIZER, condition, reason, resource, warnings},
+    operator::{FINALIZER, GROUP, VERSION, admission, condition, reason, resource, warnings},
     provider::ProviderType,
 };
 use capstan_management::{ManagementCluster, ServerError};
@@ -167,6 +168,11 @@ fn waits_for_input(provider: &ProviderRecord) -> bool {
 
 /// Adds the operator to a manager.
 pub fn register(manager: &mut Manager, fetcher: Fetcher, options: Options) {
+    for kind in ProviderType::ALL {
+        let judge = move |new: &Value, old: Option<&Value>| admission::judge(kind, new, old);
+        let (path, group_kind) = (admission::validate_path(kind), GroupKind::new(GROUP, kind.as_str()));
+        manager.admitters().add(&path, group_kind, VERSION, Arc::new(judge));
+    }
     let providers = Arc::new(Providers::default());
     let memory = Arc::new(Memory::default());
     let queues = ProviderType::ALL.map(|kind| (kind, Arc::new(Queue::default())));

@@ -156,8 +156,10 @@ fn keep(snapshot: &Snapshot, installed: &str, upgrading_to: Option<&str>) -> Pla
     if !provider.is_applied() {
         return plan(Step::Apply { version });
     }
-    plan(if snapshot.is_unverified { Step::Verify { version } } else { Step::Rest })
-        .without(condition::PAUSED)
+    // Drift that was only reported is healed once that is allowed.
+    let is_reported = conditions::is_true(&provider.status.conditions, condition::DRIFTED);
+    let is_due = snapshot.is_unverified || (is_reported && !provider.only_reports_drift());
+    plan(if is_due { Step::Verify { version } } else { Step::Rest }).without(condition::PAUSED)
 }
 
 /// What to do for an object that is being deleted.
