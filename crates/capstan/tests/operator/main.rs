@@ -5,6 +5,7 @@
 mod api;
 mod deletion;
 mod drift;
+mod faults;
 mod install;
 
 mod migration;

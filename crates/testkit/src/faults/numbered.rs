@@ -251,6 +251,14 @@ impl Transport {
         }
     }
 
+    /// Waits for the next request.
+    pub async fn next_request(&self) {
+        let before = self.book().last_request;
+        while self.book().last_request == before {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     fn book(&self) -> MutexGuard<'_, Book> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
