@@ -228,6 +228,7 @@ pub fn register(manager: &mut Manager, fetcher: Fetcher, options: Options) {
         memory,
         drift,
         inputs,
+        waker: Arc::clone(&waker),
         writer: writer.clone(),
         recorder: manager.recorder("capstan-operator"),
     });
@@ -317,6 +318,7 @@ struct Shared {
     memory: Arc<Memory>,
     drift: DriftWatch,
     inputs: Inputs,
+    waker: Arc<Waker>,
     writer: Writer,
     recorder: Recorder,
 }
@@ -403,7 +405,18 @@ impl Shared {
         let inventory = self.executor.inventory().await?.providers;
         let key = (provider.kind, provider.key.clone());
         let expected_deployments = self.memory.deployments(&key, provider.uid());
-        Ok(Snapshot { provider, others, inventory, deployments, expected_deployments, is_unverified })
+        let mut snapshot = Snapshot {
+            is_scaled_down: provider.is_scaled_down() || self.memory.is_scaled_down(&key, provider.uid()),
+            provider,
+            others,
+            inventory,
+            deployments,
+            expected_deployments,
+            is_unverified,
+        };
+        let is_noted = snapshot.deployments_of(&snapshot.provider).any(DeploymentRecord::is_scaled_down);
+        snapshot.is_scaled_down |= is_noted;
+        Ok(snapshot)
     }
 
     /// What to report before a step that takes its time.
@@ -488,9 +501,14 @@ impl Shared {
             }
             Step::Unpause { version } => {
                 self.memory.begin(key, provider.uid());
-                self.executor.unpause(snapshot, &version).await.map_err(|it| (it, condition::INSTALLED))
+                let done = self.executor.unpause(snapshot, &version).await;
+                if done.is_ok() {
+                    self.memory.scaled_down(key, provider.uid(), false);
+                }
+                done.map_err(|it| (it, condition::INSTALLED))
             }
             Step::Pause => {
+                self.memory.scaled_down(key, provider.uid(), true);
                 let paused = self.executor.pause(provider).await;
                 return Ok(Some(paused.unwrap_or_else(failed(condition::INSTALLED))));
             }
@@ -622,8 +640,13 @@ impl Shared {
     ) -> Result<(), ProviderError> {
         patch["metadata"]["resourceVersion"] = json!(provider.metadata.resource_version);
         let written = self.writer.patch(&resource(provider.kind), &provider.key, part, &patch).await?;
-        let cache = self.providers.cache(provider.kind);
-        cache.remember(&provider.key, ProviderRecord::new(provider.kind, written));
+        let written = ProviderRecord::new(provider.kind, written);
+        // The echo of this write wakes no worker.
+        let is_news = public_facts(provider) != public_facts(&written);
+        self.providers.cache(provider.kind).remember(&provider.key, written);
+        if is_news {
+            self.waker.wake_others(provider.kind, &provider.key);
+        }
         Ok(())
     }
 

@@ -169,7 +169,7 @@ impl Executor {
         }
         let _turn = self.turn().await;
         let inventory = self.fresh_inventory().await?;
-        let catalog = OperatorCatalog::new(snapshot, &release, self.paused(provider).await?);
+        let catalog = OperatorCatalog::new(snapshot, &release, self.paused(snapshot).await?);
         let ready = self.ready(&catalog, &inventory, provider, version, reason::COMPONENTS_UPGRADE).await?;
         self.keep(provider, &release).await?;
         info!(provider = provider.label(), version, "upgrading");
@@ -213,7 +213,7 @@ impl Executor {
         let provider = &*snapshot.provider;
         let _turn = self.turn().await;
         let inventory = self.fresh_inventory().await?;
-        let paused = if cause == Cause::Unpause { self.paused(provider).await? } else { None };
+        let paused = if cause == Cause::Unpause { self.paused(snapshot).await? } else { None };
         let catalog = OperatorCatalog::new(snapshot, release, paused);
         let ready = self.ready(&catalog, &inventory, provider, version, reason::INSTALL_FAILED).await?;
         let changes: usize = ready.plan().steps().iter().map(|it| it.changes().len()).sum();
@@ -406,10 +406,11 @@ impl Executor {
     }
 
     /// The original replicas of a provider that is scaled to 0.
-    async fn paused(&self, provider: &ProviderRecord) -> Result<Option<OriginalReplicas>, Trouble> {
-        if !provider.is_scaled_down() {
+    async fn paused(&self, snapshot: &Snapshot) -> Result<Option<OriginalReplicas>, Trouble> {
+        if !snapshot.is_scaled_down {
             return Ok(None);
         }
+        let provider = &*snapshot.provider;
         let selector = sweep::selector_of(&provider.label());
         let found = self.cluster.list(&Kind::deployment(), Some(&provider.key.namespace), &selector).await;
         let found = found.map_err(|error| server_trouble(&error))?;

@@ -26,6 +26,8 @@ struct Known {
     changed: Option<Instant>,
     /// The Deployments of the release.
     deployments: Option<Vec<String>>,
+    /// Whether this process scaled its Deployments to 0.
+    is_scaled_down: bool,
 }
 
 /// What this process knows of providers.
@@ -82,6 +84,16 @@ impl Memory {
     /// The Deployments of a provider's release, if it was rendered.
     pub fn deployments(&self, key: &ProviderKey, uid: &str) -> Option<Vec<String>> {
         self.lock().get(key).filter(|it| it.uid == uid)?.deployments.clone()
+    }
+
+    /// Whether this process scaled a provider's Deployments to 0: the watch may be late.
+    pub fn is_scaled_down(&self, key: &ProviderKey, uid: &str) -> bool {
+        self.lock().get(key).is_some_and(|it| it.uid == uid && it.is_scaled_down)
+    }
+
+    /// A provider's Deployments are about to be scaled to 0, or were scaled up again.
+    pub fn scaled_down(&self, key: &ProviderKey, uid: &str, is_scaled_down: bool) {
+        self.entry(key, uid, |known| known.is_scaled_down = is_scaled_down);
     }
 
     /// Forgets a provider.

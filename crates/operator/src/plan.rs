@@ -135,7 +135,7 @@ fn keep(snapshot: &Snapshot, installed: &str, upgrading_to: Option<&str>) -> Pla
     if let Some(refusal) = gates::downgrade(provider, installed, &wanted) {
         return refuse(refusal);
     }
-    if provider.spec.paused && !provider.is_scaled_down() {
+    if provider.spec.paused && !(snapshot.is_scaled_down && provider.is_scaled_down()) {
         return Plan::new(Step::Pause).report(passed());
     }
     if wanted != installed || upgrading_to.is_some() {
@@ -143,7 +143,7 @@ fn keep(snapshot: &Snapshot, installed: &str, upgrading_to: Option<&str>) -> Pla
     }
     let plan = |step| settled(Plan::new(step), provider);
     let version = installed.to_owned();
-    if provider.is_scaled_down() {
+    if snapshot.is_scaled_down {
         return match gates::unpause(snapshot).filter(|_| !provider.spec.paused) {
             _ if provider.spec.paused => {
                 plan(Step::Rest).report(paused("The provider's Deployments are scaled to 0"))

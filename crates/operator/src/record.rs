@@ -73,7 +73,7 @@ impl ProviderRecord {
         conditions::get(&self.status.conditions, type_)
     }
 
-    /// Whether its Deployments were scaled to 0.
+    /// Whether its status says that its Deployments were scaled to 0.
     pub fn is_scaled_down(&self) -> bool {
         conditions::is_true(&self.status.conditions, condition::PAUSED)
     }
@@ -140,6 +140,12 @@ impl DeploymentRecord {
             provider,
             metadata: object.metadata,
         }
+    }
+
+    /// Whether it is scaled to 0 because its provider is paused.
+    pub fn is_scaled_down(&self) -> bool {
+        let annotations = self.metadata.annotations.as_ref();
+        annotations.is_some_and(|it| it.contains_key(annotation::ORIGINAL_REPLICAS))
     }
 
     /// The Deployment's name.

@@ -19,6 +19,8 @@ pub struct Snapshot {
     pub deployments: Vec<Arc<DeploymentRecord>>,
     /// The Deployments that the provider's release has, once it was rendered.
     pub expected_deployments: Option<Vec<String>>,
+    /// Whether its Deployments were scaled to 0. The status says so a moment later than the Deployments do.
+    pub is_scaled_down: bool,
     /// Whether installed objects may differ from the release: they were not compared since the process started, or
     /// something changed.
     pub is_unverified: bool,

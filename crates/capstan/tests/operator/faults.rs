@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use crate::world::{AWS, CORE, LIMIT, Release, World, replicas, selector};
 
 /// How many points of a scene are played unless all are asked for.
-const SAMPLE: usize = 4;
+const SAMPLE: usize = 2;
 /// Without requests for so long, the operator has come to rest.
 const REST: Duration = Duration::from_millis(1200);
 /// How often the undisturbed end is waited for: a retry may be seconds away.

@@ -115,7 +115,16 @@ fn snapshot(provider: &Object, others: &[Object]) -> Snapshot {
         deployment("cluster-api", "capi-system", true),
         deployment("infrastructure-aws", "capa-system", true),
     ];
-    Snapshot { provider, others, inventory, deployments, expected_deployments: None, is_unverified: false }
+    let is_scaled_down = provider.is_scaled_down();
+    Snapshot {
+        provider,
+        others,
+        inventory,
+        deployments,
+        expected_deployments: None,
+        is_scaled_down,
+        is_unverified: false,
+    }
 }
 
 fn ready_core() -> Object {
@@ -274,6 +283,13 @@ fn what_is_installed_is_kept_as_the_spec_says() {
     let mut unverified = snapshot(&aws(), &[ready_core()]);
     unverified.is_unverified = true;
     assert_eq!(decided(&unverified).0, Step::Verify { version: version() });
+    let mut overtaken = snapshot(&aws(), &[ready_core()]);
+    overtaken.is_scaled_down = true;
+    assert_eq!(
+        decided(&overtaken).0,
+        Step::Unpause { version: version() },
+        "unpaused before the status said paused"
+    );
     let mut adopted = snapshot(&aws(), &[ready_core()]);
     adopted.inventory[0].version = "v2.2.0".to_owned();
     assert_eq!(decided(&adopted).0, Step::Adopt { version: "v2.2.0".to_owned() });
