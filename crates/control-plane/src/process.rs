@@ -341,7 +341,7 @@ mod tests {
     fn polling_ends_at_its_limit() {
         let mut asked = 0;
         let answer: Result<Option<()>, ()> =
-            poll(Duration::from_millis(20), Duration::from_millis(1), || {
+            poll(Duration::from_millis(200), Duration::from_millis(1), || {
                 asked += 1;
                 Ok(None)
             });

@@ -348,7 +348,7 @@ impl Reconciler for ProviderReconciler {
                 Ok(Then::Rest) => return Ok(Next::Settled),
                 Ok(Then::Again(delay)) => return Ok(Next::Again(delay)),
                 Err(ProviderError::Write(error)) if error.is_conflict() => {
-                    shared.refresh(self.kind, key).await?
+                    shared.refresh(self.kind, key).await?;
                 }
                 Err(ProviderError::Write(error)) if error.is_not_found() => return Ok(Next::Settled),
                 Err(error) => return Err(error),
@@ -374,7 +374,7 @@ impl Shared {
         let provider = &*snapshot.provider;
         let Plan { step, reports, obsolete } = decide(&snapshot);
         debug!(provider = provider.full_name(), ?step, "decided");
-        let outcome = match self.progress(&step) {
+        let outcome = match progress(&step) {
             Some(progress) => {
                 let snapshot = self.report_progress(snapshot, progress).await?;
                 self.act(&snapshot, &key, step).await?.map(|it| (snapshot, it))
@@ -417,21 +417,6 @@ impl Shared {
         let is_noted = snapshot.deployments_of(&snapshot.provider).any(DeploymentRecord::is_scaled_down);
         snapshot.is_scaled_down |= is_noted;
         Ok(snapshot)
-    }
-
-    /// What to report before a step that takes its time.
-    fn progress(&self, step: &Step) -> Option<Report> {
-        match step {
-            Step::Install { version } => Some(
-                Report::new(condition::INSTALLED, false, reason::IN_PROGRESS)
-                    .with_message(format!("Installing {version}")),
-            ),
-            Step::Upgrade { version } => Some(
-                Report::new(condition::UPGRADED, false, reason::IN_PROGRESS)
-                    .with_message(format!("Upgrading to {version}")),
-            ),
-            _ => None,
-        }
     }
 
     /// Writes progress, unless it is a repetition of what failed before; returns the snapshot after it.
@@ -656,6 +641,21 @@ impl Shared {
             self.providers.cache(kind).remember(key, ProviderRecord::new(kind, found));
         }
         Ok(())
+    }
+}
+
+/// What to report before a step that takes its time.
+fn progress(step: &Step) -> Option<Report> {
+    match step {
+        Step::Install { version } => Some(
+            Report::new(condition::INSTALLED, false, reason::IN_PROGRESS)
+                .with_message(format!("Installing {version}")),
+        ),
+        Step::Upgrade { version } => Some(
+            Report::new(condition::UPGRADED, false, reason::IN_PROGRESS)
+                .with_message(format!("Upgrading to {version}")),
+        ),
+        _ => None,
     }
 }
 

@@ -150,7 +150,7 @@ mod tests {
 
     use super::*;
 
-    fn fingerprint(metadata: Value) -> Arc<Fingerprint> {
+    fn fingerprint(metadata: &Value) -> Arc<Fingerprint> {
         Arc::new(Fingerprint::new(serde_json::from_value(json!({"metadata": metadata})).unwrap()))
     }
 
@@ -161,7 +161,7 @@ mod tests {
                    "labels": {label::PROVIDER: "infrastructure-aws", "l": label},
                    "annotations": {REVISION: revision}})
         };
-        let before = fingerprint(metadata("1", Some(1), "1", "x"));
+        let before = fingerprint(&metadata("1", Some(1), "1", "x"));
         for (now, expected) in [
             (Some(metadata("2", Some(1), "1", "x")), None),
             (Some(metadata("2", Some(1), "2", "x")), None),
@@ -169,13 +169,13 @@ mod tests {
             (Some(metadata("2", Some(1), "1", "y")), Some("infrastructure-aws")),
             (None, Some("infrastructure-aws")),
         ] {
-            let now = now.map(fingerprint);
+            let now = now.map(|it| fingerprint(&it));
             let key = capstan_runtime::ObjectKey::new("n", "a");
             let change = Change { key: &key, before: Some(&before), now: now.as_ref() };
             assert_eq!(changed(&change), expected, "{now:?}");
             assert_eq!(changed(&Change { before: None, ..change }), None, "a new object");
         }
-        let uncounted = |version: &str| fingerprint(metadata(version, None, "1", "x"));
+        let uncounted = |version: &str| fingerprint(&metadata(version, None, "1", "x"));
         assert_ne!(uncounted("1").hash, uncounted("2").hash);
     }
 }

@@ -5,7 +5,6 @@
 //! [controller] writes what came of it.
 
 pub mod catalog;
-pub mod components;
 pub mod controller;
 pub mod customize;
 pub mod drift;
@@ -19,6 +18,7 @@ pub mod outcome;
 pub mod pause;
 pub mod plan;
 pub mod record;
+pub mod rights;
 pub mod snapshot;
 pub mod store;
 pub mod usage;

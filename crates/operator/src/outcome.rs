@@ -161,11 +161,12 @@ impl Trouble {
 
     /// Objects that the server refuses.
     pub fn of_objects(reason: &'static str, message: String) -> Self {
-        let is_forbidden = message.contains("is forbidden") || message.contains(" cannot ");
-        match is_forbidden.then(|| crate::components::missing_rules(&message)).flatten() {
+        match crate::rights::missing(&message) {
             Some(rules) => Self::new(
                 reason::FORBIDDEN,
-                format!("The operator lacks rights that the components grant: {rules}. Grant them to the operator, see docs/operator.md"),
+                format!(
+                    "The operator lacks rights: {rules}. Grant them to it, see docs/operator.md ({message})"
+                ),
             ),
             None if message.contains("is forbidden") => Self::new(reason::FORBIDDEN, message),
             None => Self::new(reason, message),

@@ -120,8 +120,8 @@ impl Story {
         let client = Client::try_from(config).unwrap();
         let options = ManagerOptions {
             leader_elect: true,
-            leader_elect_lease_duration: Duration::from_secs(3),
-            leader_elect_renew_deadline: Duration::from_secs(2),
+            leader_elect_lease_duration: Duration::from_secs(10),
+            leader_elect_renew_deadline: Duration::from_secs(8),
             leader_elect_retry_period: Duration::from_millis(200),
             ..ManagerOptions::embedded()
         };

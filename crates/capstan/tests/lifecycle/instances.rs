@@ -316,7 +316,7 @@ async fn waiting_for_cert_manager_is_reported_without_a_terminal() {
     let estate = Estate::bare().await;
     let mut config = estate.configuration();
     config["cert-manager"]["externallyProvisioned"] = json!(true);
-    config["cert-manager"]["timeout"] = json!("1s");
+    config["cert-manager"]["timeout"] = json!("3s");
     estate.user.configure(&config);
     // Its kinds are there, but its webhook does not answer.
     estate.apply(&cert_manager()).await;

@@ -2,7 +2,7 @@
 
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, DynamicObject, PostParams},
+    api::{DeleteParams, DynamicObject, ListParams, PostParams},
 };
 use serde_json::{Value, json};
 
@@ -66,7 +66,7 @@ async fn a_provider_that_is_used_stays_until_its_clusters_are_gone() {
     assert_eq!(left, expected, "only CRDs and namespaces stay");
     let secrets: Api<k8s_openapi::api::core::v1::Secret> = Api::namespaced(world.client.clone(), AWS);
     let names: Vec<String> =
-        secrets.list(&Default::default()).await.unwrap().iter().map(ResourceExt::name_any).collect();
+        secrets.list(&ListParams::default()).await.unwrap().iter().map(ResourceExt::name_any).collect();
     assert_eq!(names, ["aws-variables"], "what the operator kept is gone");
     assert!(api(&world, "infrastructure.cluster.x-k8s.io", "AWSCluster").get("left-over").await.is_ok());
     operator.stop().await;

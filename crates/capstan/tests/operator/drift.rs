@@ -17,7 +17,7 @@ use kube::{
 };
 use serde_json::json;
 
-use crate::world::{CORE, LIMIT, World, arguments, condition, replicas, until_event};
+use crate::world::{CORE, LIMIT, World, arguments, condition, replicas, run_operator, until_event};
 
 const MANAGER: &str = "capi-controller-manager";
 
@@ -109,7 +109,7 @@ async fn an_operator_at_rest_writes_nothing() {
 
     // After a start everything is compared once more.
     let transport = Transport::new(world.client.clone(), None);
-    let operator = world.operator_on(transport.client(), Environment::default());
+    let operator = run_operator(transport.client(), Environment::default());
     transport.quiet_for(REST).await;
     // A label of the user's is looked at, and left alone.
     edit(&world.deployment(CORE), json!({"metadata": {"labels": {"mine": "x"}}})).await;

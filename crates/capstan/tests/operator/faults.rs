@@ -21,7 +21,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::world::{AWS, CORE, LIMIT, Release, World, replicas, selector};
+use crate::world::{AWS, CORE, LIMIT, Release, World, replicas, run_operator, selector};
 
 /// How many points of a scene are played unless all are asked for.
 const SAMPLE: usize = 2;
@@ -235,7 +235,7 @@ impl Scene {
         (self.prepare)(world).await;
         healthy.stop().await;
         let transport = Transport::new(world.client.clone(), injection);
-        let mut operator = Some(world.operator_on(transport.client(), Environment::default()));
+        let mut operator = Some(run_operator(transport.client(), Environment::default()));
         let play = async {
             (self.play)(world).await;
             let mut end = EndState::new();
@@ -256,7 +256,7 @@ impl Scene {
                 if let Some(crashed) = operator.take() {
                     crashed.crash().await;
                 }
-                operator = Some(world.operator_on(transport.client_after_crash(), Environment::default()));
+                operator = Some(run_operator(transport.client_after_crash(), Environment::default()));
                 std::future::pending::<()>().await;
             } => unreachable!("it goes on for ever"),
         };
@@ -267,6 +267,7 @@ impl Scene {
     }
 
     /// Plays the scene with a fault at each of the chosen points.
+    #[expect(clippy::print_stdout, reason = "the table of points and survivors is worth reading")]
     async fn play_all(&self, seed: usize, sample: Option<usize>) -> Vec<String> {
         let world = World::new().await;
         for release in [

@@ -5,10 +5,14 @@ use capstan_management::{
     ManagementCluster,
     inventory::{self, Installed},
 };
-use kube::ResourceExt;
+use k8s_openapi::api::core::v1::Secret;
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, ListParams},
+};
 use serde_json::json;
 
-use crate::world::{AWS, CORE, Release, World, condition};
+use crate::world::{AWS, CORE, Release, World, condition, selector};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_commands_installed_gets_objects_and_is_left_as_it_is() {
@@ -22,12 +26,11 @@ async fn what_commands_installed_gets_objects_and_is_left_as_it_is() {
         provider.delete().await;
         provider.until_gone().await;
     }
-    let secrets: kube::Api<k8s_openapi::api::core::v1::Secret> = kube::Api::all(world.client.clone());
-    for secret in secrets.list(&Default::default()).await.unwrap() {
+    let secrets: Api<Secret> = Api::all(world.client.clone());
+    for secret in secrets.list(&ListParams::default()).await.unwrap() {
         if secret.type_.as_deref() == Some("management.cluster.x-k8s.io/release") {
-            let api: kube::Api<k8s_openapi::api::core::v1::Secret> =
-                kube::Api::namespaced(world.client.clone(), &secret.namespace().unwrap());
-            api.delete(&secret.name_any(), &Default::default()).await.unwrap();
+            let api: Api<Secret> = Api::namespaced(world.client.clone(), &secret.namespace().unwrap());
+            api.delete(&secret.name_any(), &DeleteParams::default()).await.unwrap();
         }
     }
     let before = world.installed().await;
@@ -68,7 +71,7 @@ async fn what_commands_installed_gets_objects_and_is_left_as_it_is() {
 
     // From then on it is upgraded like any other.
     world.publish(&Release::aws("v2.2.0", "v1beta1")).await;
-    let spec = json!({"version": "v2.2.0", "secretName": "aws-variables", "fetchConfig": crate::world::selector("aws")});
+    let spec = json!({"version": "v2.2.0", "secretName": "aws-variables", "fetchConfig": selector("aws")});
     world.aws().edit(json!({"spec": spec})).await;
     world.aws().until_installed("v2.2.0").await;
     operator.stop().await;

@@ -23,7 +23,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// How long the operator may take for a step.
-pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const LIMIT: Duration = Duration::from_mins(1);
 /// The namespaces of the two providers of most stories.
 pub(crate) const CORE: &str = "capi-system";
 pub(crate) const AWS: &str = "capa-system";
@@ -60,6 +60,17 @@ impl RunningOperator {
     }
 }
 
+/// Runs the operator on a client, with environment variables.
+pub(crate) fn run_operator(client: Client, environment: Environment) -> RunningOperator {
+    let stop = CancellationToken::new();
+    let options = ManagerOptions::embedded();
+    let mut manager = Manager::new(options, client, Metrics::default(), "story", "story", stop.clone());
+    let fetcher = Fetcher::new(manager.leader_client(), environment, HttpOptions::default());
+    capstan_operator::register(&mut manager, fetcher, Options::default());
+    let task = tokio::spawn(async move { manager.run().await.unwrap() });
+    RunningOperator { stop, task }
+}
+
 impl World {
     pub(crate) async fn new() -> Self {
         let plane = Plane::start_bare().await;
@@ -81,18 +92,7 @@ impl World {
 
     /// Runs the operator with the usual options.
     pub(crate) fn operator(&self) -> RunningOperator {
-        self.operator_on(self.client.clone(), Environment::default())
-    }
-
-    /// Runs the operator on a client, with environment variables.
-    pub(crate) fn operator_on(&self, client: Client, environment: Environment) -> RunningOperator {
-        let stop = CancellationToken::new();
-        let options = ManagerOptions::embedded();
-        let mut manager = Manager::new(options, client, Metrics::default(), "story", "story", stop.clone());
-        let fetcher = Fetcher::new(manager.leader_client(), environment, HttpOptions::default());
-        capstan_operator::register(&mut manager, fetcher, Options::default());
-        let task = tokio::spawn(async move { manager.run().await.unwrap() });
-        RunningOperator { stop, task }
+        run_operator(self.client.clone(), Environment::default())
     }
 
     /// Publishes a release in a ConfigMap.

@@ -29,7 +29,7 @@ fn quick() -> Options {
     let connections = ConnectionOptions {
         grace_period: Duration::from_secs(1),
         probe_period: Duration::from_millis(100),
-        probe_limit: Duration::from_secs(1),
+        probe_limit: Duration::from_secs(3),
         ..ConnectionOptions::default()
     };
     Options { connections, ..Options::default() }
@@ -202,9 +202,9 @@ async fn a_server_that_does_not_behave_is_explained_and_holds_up_nobody() {
         "certificate that is not signed by the kubeconfig's certificate-authority-data",
     )];
     for (name, manner, words) in [
-        ("silent", Manner::Silent, "did not answer within 1s"),
-        ("silent-too", Manner::Silent, "did not answer within 1s"),
-        ("slow", Manner::Slow, "did not answer within 1s"),
+        ("silent", Manner::Silent, "did not answer within 3s"),
+        ("silent-too", Manner::Silent, "did not answer within 3s"),
+        ("slow", Manner::Slow, "did not answer within 3s"),
         ("endless", Manner::Endless, "answers GET / with more than 1 MiB"),
         (
             "unauthorized",
@@ -221,7 +221,7 @@ async fn a_server_that_does_not_behave_is_explained_and_holds_up_nobody() {
     cases.push((
         "not-tls",
         kubeconfig(&json!({"server": plain, "insecure-skip-tls-verify": true}), &json!({})),
-        "did not answer within 1s",
+        "did not answer within 3s",
     ));
     let nobody = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     cases.push((

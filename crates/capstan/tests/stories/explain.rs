@@ -566,7 +566,7 @@ async fn workload_clusters_that_cannot_be_reached() {
     let connections = ConnectionOptions {
         grace_period: Duration::from_secs(1),
         probe_period: Duration::from_millis(100),
-        probe_limit: Duration::from_secs(1),
+        probe_limit: Duration::from_secs(3),
         ..ConnectionOptions::default()
     };
     let manager = caller.story.core_manager(Options { connections, ..Options::default() });

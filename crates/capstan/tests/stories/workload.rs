@@ -19,7 +19,7 @@ use tokio::{
 };
 
 /// Longer than anything takes that an event tells, and shorter than upstream's 30 s.
-pub(crate) const AT_ONCE: Duration = Duration::from_secs(10);
+pub(crate) const AT_ONCE: Duration = Duration::from_secs(20);
 
 /// How a stand-in for an API server answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -44,7 +44,7 @@ async fn left(story: &Story) -> usize {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_provider_nothing_is_claimed() {
     let story = story("swept-nobody").await;
-    let options = Options { timeout: Duration::from_millis(900), ..options(&story.namespace) };
+    let options = Options { timeout: Duration::from_secs(3), ..options(&story.namespace) };
     let options = Options { quiet_time: Duration::from_millis(300), ..options };
     let report = check(story.client.clone(), target(KIND, &json!({})), options, |_| {}).await.unwrap();
     for finding in &report.findings {
@@ -66,7 +66,7 @@ async fn what_a_provider_never_releases_is_removed_and_told() {
     let story = story("swept-stuck").await;
     let twin = twin(&story, Some(Fault::NeverReleases));
     let options = Options { only: vec!["IC10".to_owned()], ..options(&story.namespace) };
-    let options = Options { timeout: Duration::from_secs(2), ..options };
+    let options = Options { timeout: Duration::from_secs(8), ..options };
     let report = check(story.client.clone(), target(KIND, &json!({})), options, |_| {}).await.unwrap();
     assert!(report.is_failed());
     assert!(report.notes.iter().any(|note| note.contains("removed by force")), "{}", text(&report));
@@ -109,7 +109,7 @@ async fn what_the_manifest_brings_along_comes_first_and_goes_last() {
     });
     target.documents.push(secret);
     let secrets: Api<Secret> = Api::namespaced(story.client.clone(), &namespace);
-    let options = Options { timeout: Duration::from_millis(600), ..options(&namespace) };
+    let options = Options { timeout: Duration::from_secs(3), ..options(&namespace) };
     let options = Options { quiet_time: Duration::from_millis(100), only: vec!["IC4".to_owned()], ..options };
     let check = check(story.client.clone(), target, options, |_| {});
     let seen = wait::until(&secrets, "credentials", "created", LIMIT, |it| it.is_some());

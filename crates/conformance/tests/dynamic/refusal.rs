@@ -63,7 +63,7 @@ async fn admission_that_refuses_cores_owner_reference_breaks_the_contract() {
     let crd = generic::crd(KIND, &[("v1beta2", "v1beta2")]);
     install_crds(&story.client, &[crd], "refusal").await.unwrap();
     refuse_owners(&story).await;
-    let options = Options { timeout: Duration::from_secs(1), ..options(&story.namespace) };
+    let options = Options { timeout: Duration::from_secs(4), ..options(&story.namespace) };
     let report = check(story.client.clone(), target(KIND, &json!({})), options, |_| {}).await.unwrap();
     assert_eq!(broken(&report), ["IC9"].into(), "{}", text(&report));
     let ownership = report.findings.iter().find(|finding| finding.rule.id == "IC9").unwrap();

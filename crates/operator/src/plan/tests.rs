@@ -411,7 +411,7 @@ fn what_is_used_is_not_deleted() {
 fn ready_says_the_first_thing_that_is_wrong() {
     let conditions = |list: &[(&str, &str)]| {
         let all: Vec<Value> = list.iter().map(|(type_, status)| condition(type_, status, 1)).collect();
-        serde_json::from_value::<Vec<capstan_api::conditions::Condition>>(json!(all)).unwrap()
+        serde_json::from_value::<Vec<Condition>>(json!(all)).unwrap()
     };
     let installed = (condition::INSTALLED, "True");
     let all_well = snapshot(&aws(), &[]);

@@ -123,7 +123,7 @@ async fn a_download_that_stalls_is_left() {
     let world = world().await;
     world.server.inject(EXACT, 1, Fault::Stall);
     let http = world.http_with(|options| {
-        options.timeouts.idle = Duration::from_secs(1);
+        options.timeouts.idle = Duration::from_secs(3);
         options.retry.attempts = 1;
     });
     let error = fetch(&http).await.unwrap_err();
