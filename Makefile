@@ -117,8 +117,8 @@ deny: ## Check licences, sources and bans of all dependencies, and advisories wh
 	@if ! command -v cargo-deny >/dev/null; then \
 	  echo "not checked: bans, licences, sources and advisories of dependencies (cargo install cargo-deny --locked)"; \
 	else \
-	  $(CARGO) deny --locked check bans licenses sources || exit 1; \
+	  $(CARGO) deny --locked check --hide-inclusion-graph bans licenses sources || exit 1; \
 	  if timeout 60 $(CARGO) deny --locked fetch db >/dev/null 2>&1; then \
-	    $(CARGO) deny --locked check --disable-fetch advisories; \
+	    $(CARGO) deny --locked check --hide-inclusion-graph --disable-fetch advisories; \
 	  else echo "not checked: advisories of dependencies (their database cannot be fetched)"; fi; \
 	fi
