@@ -298,7 +298,7 @@ mod tests {
         for (body, code, words) in [
             (b"".to_vec(), 400, "not a review"),
             (b"\xff\xfe".to_vec(), 400, "not a review"),
-            (b"{}".to_vec(), 400, "AdmissionReview of admission.k8s.io/v1"),
+            (b"{}".to_vec(), 400, "kind AdmissionReview in admission.k8s.io/v1"),
             (
                 br#"{"apiVersion": "admission.k8s.io/v1beta1", "kind": "AdmissionReview"}"#.to_vec(),
                 400,

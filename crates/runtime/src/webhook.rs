@@ -325,7 +325,7 @@ mod tests {
             (
                 r#"{"kind": "ConversionReview"}"#.to_owned(),
                 400,
-                "ConversionReview of apiextensions.k8s.io/v1",
+                "kind ConversionReview in apiextensions.k8s.io/v1",
             ),
             (outline(""), 400, "has no request"),
             (outline(r#", "request": {"objects": {}}"#), 400, "has no objects"),

@@ -120,7 +120,7 @@ mod tests {
         let [fourth, fifth] =
             [("fourth", 4), ("fifth", 5)].map(|(name, it)| pool.enter(peer(it), at(5), name));
         assert_eq!(pool.grow(fifth, 60, at(5)), Growth::Fits(vec![]));
-        assert_eq!(pool.grow(fourth, 80, at(6)), Growth::Fits(vec!["c"]));
+        assert_eq!(pool.grow(fourth, 70, at(6)), Growth::Fits(vec!["c"]));
         pool.complete(fourth);
         pool.complete(fifth);
         let late = pool.enter(peer(6), at(7), "late");
