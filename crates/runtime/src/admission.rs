@@ -20,7 +20,7 @@ use serde_json::{Value, json, value::RawValue};
 use tracing::debug;
 
 use crate::{
-    review::{Answer, Desk, Fault, Pieces, check_memory, short},
+    review::{Answer, Desk, Fault, Pieces, Webhook, check_memory, request, short},
     serve::Peer,
 };
 
@@ -31,6 +31,7 @@ const BODY_LIMIT: usize = 40 << 20;
 const LONGEST_NAME: usize = 253;
 /// The only form of review that is spoken here.
 const API_VERSION: &str = "admission.k8s.io/v1";
+const KIND: &str = "AdmissionReview";
 
 /// Judges the new state of an object, given the stored one where there is one.
 pub type Judge = Arc<dyn Fn(&Value, Option<&Value>) -> Verdict + Send + Sync>;
@@ -82,20 +83,15 @@ async fn admit(
     headers: HeaderMap,
     body: Body,
 ) -> Response {
-    let answer = move |text: &[u8]| answer(&admitter, text);
-    desk.answer(peer.map(|it| it.0), &headers, body, BODY_LIMIT, answer).await
+    desk.answer(peer.map(|it| it.0), &headers, body, admitter).await
 }
 
-/// A review as text, but for its outline.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Review<'a> {
-    #[serde(borrow)]
-    api_version: Option<&'a RawValue>,
-    #[serde(borrow)]
-    kind: Option<&'a RawValue>,
-    #[serde(borrow)]
-    request: Option<ReviewRequest<'a>>,
+impl Webhook for Admitter {
+    const LIMIT: usize = BODY_LIMIT;
+
+    fn answer(&self, review: &[u8]) -> Result<Answer, Fault> {
+        answer(self, review)
+    }
 }
 
 #[derive(Deserialize)]
@@ -113,21 +109,13 @@ struct ReviewRequest<'a> {
 
 /// The answer to a review, or what is wrong with something that is none.
 fn answer(admitter: &Admitter, body: &[u8]) -> Result<Answer, Fault> {
-    let no_review =
-        |error: serde_json::Error| Fault::Malformed(format!("this is not a review in JSON: {error}"));
-    let review: Review<'_> = serde_json::from_slice(body).map_err(no_review)?;
-    if (short(review.api_version).as_str(), short(review.kind).as_str()) != (API_VERSION, "AdmissionReview") {
-        return Err(Fault::Malformed(format!(
-            "this is not an AdmissionReview of {API_VERSION}, which is all that is known here"
-        )));
-    }
-    let request = review.request.ok_or_else(|| Fault::Malformed("the review has no request".to_owned()))?;
+    let request: ReviewRequest<'_> = request(body, API_VERSION, KIND)?;
     let (mut response, fault) = match judge(admitter, &request) {
         Ok(response) => (response, None),
         Err(fault) => (refuse(&fault), Some(fault)),
     };
     response["uid"] = json!(short(request.uid));
-    let review = json!({"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response});
+    let review = json!({"apiVersion": API_VERSION, "kind": KIND, "response": response});
     let mut pieces = Pieces::default();
     pieces.push_json(&review);
     Ok(Answer { pieces, fault })
@@ -310,7 +298,7 @@ mod tests {
         for (body, code, words) in [
             (b"".to_vec(), 400, "not a review"),
             (b"\xff\xfe".to_vec(), 400, "not a review"),
-            (b"{}".to_vec(), 400, "AdmissionReview of admission.k8s.io/v1"),
+            (b"{}".to_vec(), 400, "kind AdmissionReview in admission.k8s.io/v1"),
             (
                 br#"{"apiVersion": "admission.k8s.io/v1beta1", "kind": "AdmissionReview"}"#.to_vec(),
                 400,

@@ -1,7 +1,7 @@
 //! Reviews as the API server sends them: how they are received, and how much of them is in memory at once.
 //!
 //! Small reviews share a pool of bytes that counts what has arrived, not what is announced. Large ones take turns. A
-//! review stays text: what must be read of it is measured before, and read by whoever answers it.
+//! review stays text: what must be read of it is measured first, and read by the webhook that answers it.
 
 mod measure;
 mod pool;
@@ -22,9 +22,10 @@ use axum::{
 };
 use futures::{StreamExt, stream};
 use http_body::Body as _;
+use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 use tokio::{
-    sync::{Notify, oneshot},
+    sync::{Notify, Semaphore, oneshot},
     time::{Instant, timeout},
 };
 use tokio_util::sync::CancellationToken;
@@ -41,18 +42,24 @@ use crate::{
 
 /// Reviews beyond this length take turns.
 const SMALL: usize = 512 << 10;
-/// Small ones that would take more than this to read do as well.
+/// Small ones of which more than this would be read at the same time do as well.
 const SMALL_TREE: usize = 4 << 20;
+/// Reviews that would take no more than this to read are answered at once, on the thread that received them: within some
+/// milliseconds.
+const QUICK_TREE: usize = 512 << 10;
+/// Other small ones that are answered at the same time.
+const AT_ONCE: usize = 2;
 /// What all small ones may hold at once.
 const POOL: usize = 48 << 20;
 /// Reviews that may wait for their turn.
 const WAITING: usize = 64;
-/// How long nothing may arrive of a small body; nobody waits for it.
+/// How long nothing may arrive of a small body, which keeps no other one waiting.
 const STALL: Duration = Duration::from_secs(5);
 /// How long nothing may arrive of a body whose turn it is.
 const TURN_STALL: Duration = Duration::from_secs(2);
-/// The least of such a body, and of any answer, that has to move in a second, once it has had two.
-const RATE: usize = 4 << 20;
+/// The least of such a body, and of any answer, that has to move in a second, once it has had two. The API server sends what
+/// it has in memory: 64 MiB within six seconds.
+const RATE: usize = 16 << 20;
 /// Nesting that is read. The schemas of Kubernetes end long before.
 const DEPTH: usize = 100;
 /// What the objects of a review may take that are read at the same time.
@@ -71,9 +78,11 @@ pub(crate) struct Desk {
 
 struct Shared {
     pool: Mutex<Pool<CancellationToken>>,
-    /// Somebody has left the pool.
+    /// A body has left the pool.
     left: Notify,
     turns: Mutex<Turns<oneshot::Sender<Turn>>>,
+    /// Permits to answer small reviews that are not quick.
+    workers: Arc<Semaphore>,
 }
 
 /// Why a review is not answered.
@@ -134,7 +143,21 @@ impl Write for Pieces {
     }
 }
 
-/// What somebody makes of a review.
+/// How reviews of a webhook are answered.
+pub(crate) trait Webhook: Send + Sync + 'static {
+    /// The longest review that is read.
+    const LIMIT: usize;
+
+    /// Whether the objects of a review that are read at the same time take at most so much.
+    fn takes_at_most(review: &[u8], memory: usize) -> bool {
+        takes_at_most(review, memory)
+    }
+
+    /// The answer to a review, or what is wrong with something that is none.
+    fn answer(&self, review: &[u8]) -> Result<Answer, Fault>;
+}
+
+/// The answer of a webhook.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) pieces: Pieces,
@@ -148,24 +171,24 @@ impl Desk {
             pool: Mutex::new(Pool::new(POOL)),
             left: Notify::new(),
             turns: Mutex::new(Turns::new(WAITING)),
+            workers: Arc::new(Semaphore::new(AT_ONCE)),
         };
         Self { shared: Arc::new(shared), refusals }
     }
 
-    /// Receives a review of some length at most and has it answered.
-    pub(crate) async fn answer(
+    /// Receives a review and has it answered.
+    pub(crate) async fn answer<W: Webhook>(
         &self,
         peer: Option<Peer>,
         headers: &HeaderMap,
         body: Body,
-        limit: usize,
-        answer: impl FnOnce(&[u8]) -> Result<Answer, Fault> + Send + 'static,
+        webhook: Arc<W>,
     ) -> Response {
         // Without a connection there is no peer: in tests.
         let peer = peer.map_or(IpAddr::from([0; 4]), |Peer(peer)| peer);
         let result = async {
-            let review = self.receive(peer, headers, body, limit).await?;
-            self.work(peer, review, answer).await
+            let review = self.receive(peer, headers, body, W::LIMIT).await?;
+            self.work(peer, review, webhook).await
         };
         match result.await {
             Ok((answer, hold)) => {
@@ -206,13 +229,13 @@ impl Desk {
         match declared {
             Some(length) if length > limit => Err(Limit::BodyLength(limit).into()),
             Some(length) if length > SMALL => self.receive_large(peer, body, length).await,
-            _ => self.receive_small(body).await,
+            _ => self.receive_small(peer, body).await,
         }
     }
 
-    async fn receive_small(&self, mut body: Body) -> Result<Review, Fault> {
+    async fn receive_small(&self, peer: IpAddr, mut body: Body) -> Result<Review, Fault> {
         let gone = CancellationToken::new();
-        let id = lock(&self.shared.pool).enter(Instant::now(), gone.clone());
+        let id = lock(&self.shared.pool).enter(peer, Instant::now(), gone.clone());
         let share = Share { id, shared: Arc::clone(&self.shared) };
         let mut text = Vec::new();
         let receive = async {
@@ -240,6 +263,9 @@ impl Desk {
         let time = time_for(length);
         let receive = async {
             while let Some(part) = next(&mut body, TURN_STALL).await? {
+                if text.len() + part.len() > length {
+                    return Err(Fault::Malformed("the body is longer than its Content-Length".to_owned()));
+                }
                 text.extend_from_slice(&part);
             }
             Ok::<_, Fault>(())
@@ -257,30 +283,37 @@ impl Desk {
         };
         match asked {
             Asked::Now(_) => return Ok(Turn { shared: Arc::clone(&self.shared) }),
-            // Who had to leave hears of it when this is dropped.
+            // A review that had to leave is refused when this is dropped.
             Asked::Waits(left) => drop(left),
             Asked::Full(_) => return Err(Limit::Waiting(WAITING).into()),
         }
         receiver.await.map_err(|_| Limit::Waiting(WAITING).into())
     }
 
-    async fn work(
+    async fn work<W: Webhook>(
         &self,
         peer: IpAddr,
         review: Review,
-        answer: impl FnOnce(&[u8]) -> Result<Answer, Fault> + Send + 'static,
+        webhook: Arc<W>,
     ) -> Result<(Answer, Hold), Fault> {
         let Review { text, hold } = review;
-        let hold = match hold {
-            Hold::Share(share) if takes_at_most(&text, SMALL_TREE) => {
-                return Ok((look(&text, answer)?, Hold::Share(share)));
+        let (hold, permit) = match hold {
+            Hold::Share(share) if takes_at_most(&text, QUICK_TREE) => {
+                return Ok((look(&text, &*webhook)?, Hold::Share(share)));
             }
-            Hold::Share(share) => Hold::Both { _share: share, _turn: self.turn(peer).await? },
-            turn => turn,
+            Hold::Share(share) if W::takes_at_most(&text, SMALL_TREE) => {
+                (Hold::Share(share), Arc::clone(&self.shared.workers).acquire_owned().await.ok())
+            }
+            Hold::Share(share) => (Hold::Both { _share: share, _turn: self.turn(peer).await? }, None),
+            turn => (turn, None),
         };
-        // It may take a second: not on a thread that serves others. Who has the turn keeps it even if nobody waits for
-        // the answer any more.
-        let worked = tokio::task::spawn_blocking(move || Ok((look(&text, answer)?, hold))).await;
+        // It may take a second: not on a thread that serves others. Turn and permit are kept to the end even if the caller
+        // leaves.
+        let work = move || {
+            let _permit = permit;
+            Ok((look(&text, &*webhook)?, hold))
+        };
+        let worked = tokio::task::spawn_blocking(work).await;
         worked.unwrap_or_else(|_| Err(Fault::Malformed("this review cannot be read".to_owned())))
     }
 
@@ -313,11 +346,11 @@ fn time_for(length: usize) -> Duration {
 }
 
 /// Answers a review that is not too deep.
-fn look(text: &[u8], answer: impl FnOnce(&[u8]) -> Result<Answer, Fault>) -> Result<Answer, Fault> {
+fn look(text: &[u8], webhook: &impl Webhook) -> Result<Answer, Fault> {
     if measure(text, Measure { depth: DEPTH, tree: usize::MAX }).depth > DEPTH {
         return Err(Limit::Depth(DEPTH).into());
     }
-    answer(text)
+    webhook.answer(text)
 }
 
 /// Whether these texts can be read together.
@@ -330,8 +363,36 @@ pub(crate) fn check_memory(texts: &[&str]) -> Result<(), Limit> {
     Ok(())
 }
 
-fn takes_at_most(text: &[u8], tree: usize) -> bool {
+/// Whether a text takes at most so much once it is read.
+pub(crate) fn takes_at_most(text: &[u8], tree: usize) -> bool {
     measure(text, Measure { depth: usize::MAX, tree }).tree <= tree
+}
+
+/// A review as text, but for its outline.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Outline<'a, R> {
+    #[serde(borrow)]
+    api_version: Option<&'a RawValue>,
+    #[serde(borrow)]
+    kind: Option<&'a RawValue>,
+    request: Option<R>,
+}
+
+/// The request of a review of this kind and version.
+pub(crate) fn request<'a, R: Deserialize<'a>>(
+    review: &'a [u8],
+    api_version: &str,
+    kind: &str,
+) -> Result<R, Fault> {
+    let outline: Outline<'a, R> = serde_json::from_slice(review)
+        .map_err(|error| Fault::Malformed(format!("this is not a review in JSON: {error}")))?;
+    if (short(outline.api_version).as_str(), short(outline.kind).as_str()) != (api_version, kind) {
+        return Err(Fault::Malformed(format!(
+            "this is not a review of kind {kind} in {api_version}, which is all that is known here"
+        )));
+    }
+    outline.request.ok_or_else(|| Fault::Malformed("the review has no request".to_owned()))
 }
 
 /// A short text that is a field of a review; empty if it is something else.
@@ -383,7 +444,7 @@ impl Share {
         loop {
             let left = self.shared.left.notified();
             let mut left = std::pin::pin!(left);
-            // From here on, nobody leaves unnoticed.
+            // From here on, no body leaves unnoticed.
             left.as_mut().enable();
             let growth = lock(&self.shared.pool).grow(self.id, bytes, Instant::now());
             let (fits, gone) = match growth {
@@ -415,7 +476,7 @@ impl Drop for Turn {
     fn drop(&mut self) {
         let next = lock(&self.shared.turns).release();
         if let Some(next) = next {
-            // Who waits no more drops it, and it goes on to the next.
+            // A caller that waits no more drops it, and it goes on to the next.
             let _ = next.send(Self { shared: Arc::clone(&self.shared) });
         }
     }
@@ -437,6 +498,17 @@ mod tests {
         (Desk::new(Refusals::new("webhooks", metrics.clone())), metrics)
     }
 
+    /// A webhook that answers as a test says.
+    struct Played<F>(F);
+
+    impl<F: Fn(&[u8]) -> Result<Answer, Fault> + Send + Sync + 'static> Webhook for Played<F> {
+        const LIMIT: usize = 64 << 20;
+
+        fn answer(&self, review: &[u8]) -> Result<Answer, Fault> {
+            self.0(review)
+        }
+    }
+
     /// A body whose parts come when the test sends them.
     fn body() -> (futures::channel::mpsc::UnboundedSender<Bytes>, Body) {
         let (sender, receiver) = futures::channel::mpsc::unbounded();
@@ -454,7 +526,7 @@ mod tests {
             pieces.push(&text.len().to_string());
             Ok(Answer { pieces, fault: None })
         };
-        let response = desk.answer(peer, &headers, body, 64 << 20, echo).await;
+        let response = desk.answer(peer, &headers, body, Arc::new(Played(echo))).await;
         let code = response.status().as_u16();
         let text = axum::body::to_bytes(response.into_body(), 1000).await.unwrap();
         (code, String::from_utf8(text.to_vec()).unwrap())
@@ -492,7 +564,7 @@ mod tests {
             Some((Ok::<_, std::convert::Infallible>(Bytes::from("x")), ()))
         });
         let (code, words) = ask(&desk, 1, Some("8388608"), Body::from_stream(slow)).await;
-        assert_eq!((code, words.as_str()), (408, "the body was not complete within 4s\n"));
+        assert_eq!((code, words.as_str()), (408, "the body was not complete within 2.5s\n"));
         let (_, words) = ask(&desk, 1, None, Body::from(vec![b' '; SMALL + 1])).await;
         assert_eq!(words, "a body without Content-Length is larger than the limit of 512 KiB\n");
     }
@@ -504,18 +576,18 @@ mod tests {
         let mut stalled = Vec::new();
         // As much of small bodies as the pool holds, and large ones that never come.
         for (length, bytes, count) in [(None, SMALL, POOL / SMALL), (Some("60000000"), 0, 20)] {
-            for _ in 0..count {
+            for number in 0..count {
                 let (sender, body) = body();
                 sender.unbounded_send(Bytes::from(vec![b' '; bytes])).unwrap();
                 open.push(sender);
-                let desk = desk.clone();
-                stalled.push(tokio::spawn(async move { ask(&desk, 1, length, body).await }));
+                let (desk, peer) = (desk.clone(), if number % 2 == 0 { 1 } else { 2 });
+                stalled.push(tokio::spawn(async move { ask(&desk, peer, length, body).await }));
             }
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
         let began = Instant::now();
         for length in [Some("2"), None] {
-            assert_eq!(ask(&desk, 1, length, Body::from("{}")).await, (200, "2".to_owned()));
+            assert_eq!(ask(&desk, 3, length, Body::from("{}")).await, (200, "2".to_owned()));
         }
         assert_eq!(began.elapsed(), Duration::ZERO);
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -534,7 +606,8 @@ mod tests {
                 let answered = Answer { pieces: Pieces::default(), fault: Some(fault()) };
                 if refuse { Err(fault()) } else { Ok(answered) }
             };
-            let response = desk.answer(None, &HeaderMap::new(), Body::from("{}"), 64 << 20, answer).await;
+            let response =
+                desk.answer(None, &HeaderMap::new(), Body::from("{}"), Arc::new(Played(answer))).await;
             assert_eq!(response.status().as_u16(), if refuse { 400 } else { 200 });
         }
         assert!(metrics.expose().contains("limit=\"malformed\"} 2"));
@@ -548,13 +621,13 @@ mod tests {
             (0..1000).for_each(|_| pieces.push(&"x".repeat(PIECE)));
             Ok(Answer { pieces, fault: None })
         };
-        let response = desk.answer(None, &HeaderMap::new(), Body::from("{}"), 64 << 20, long).await;
+        let response = desk.answer(None, &HeaderMap::new(), Body::from("{}"), Arc::new(Played(long))).await;
         let mut pieces = response.into_body().into_data_stream();
         let began = Instant::now();
         while let Some(Ok(_)) = pieces.next().await {
             tokio::time::sleep(Duration::from_secs(4)).await;
         }
-        assert!(began.elapsed() < Duration::from_secs(25), "{:?}", began.elapsed());
+        assert!(began.elapsed() < Duration::from_secs(12), "{:?}", began.elapsed());
         assert!(metrics.expose().contains("limit=\"answer_time\"} 1"));
     }
 

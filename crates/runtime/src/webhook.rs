@@ -16,7 +16,7 @@ use tracing::debug;
 
 use crate::{
     refusals::Limit,
-    review::{Answer, Desk, Fault, Pieces, check_memory, short},
+    review::{Answer, Desk, Fault, Pieces, Webhook, check_memory, request, short, takes_at_most},
     serve::Peer,
 };
 
@@ -30,6 +30,7 @@ const OBJECTS: usize = 100_000;
 const LONGEST_MESSAGE: usize = 1000;
 /// The only form of review that is spoken here.
 const API_VERSION: &str = "apiextensions.k8s.io/v1";
+const KIND: &str = "ConversionReview";
 
 /// Converts the objects of one kind to the given `apiVersion`.
 pub type Converter = Arc<dyn Fn(Value, &str) -> Result<Value, String> + Send + Sync>;
@@ -87,20 +88,22 @@ async fn convert(
     headers: HeaderMap,
     body: Body,
 ) -> Response {
-    let answer = move |text: &[u8]| answer(&converters, text);
-    desk.answer(peer.map(|it| it.0), &headers, body, BODY_LIMIT, answer).await
+    desk.answer(peer.map(|it| it.0), &headers, body, converters).await
 }
 
-/// A review as text, but for its outline.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Review<'a> {
-    #[serde(borrow)]
-    api_version: Option<&'a RawValue>,
-    #[serde(borrow)]
-    kind: Option<&'a RawValue>,
-    #[serde(borrow)]
-    request: Option<ReviewRequest<'a>>,
+impl Webhook for Converters {
+    const LIMIT: usize = BODY_LIMIT;
+
+    /// Objects are read one after another.
+    fn takes_at_most(review: &[u8], memory: usize) -> bool {
+        let Ok(request) = request::<ReviewRequest<'_>>(review, API_VERSION, KIND) else { return true };
+        let objects = request.objects.and_then(|it| serde_json::from_str::<Vec<&RawValue>>(it.get()).ok());
+        objects.into_iter().flatten().all(|it| takes_at_most(it.get().as_bytes(), memory))
+    }
+
+    fn answer(&self, review: &[u8]) -> Result<Answer, Fault> {
+        answer(self, review)
+    }
 }
 
 #[derive(Deserialize)]
@@ -115,16 +118,7 @@ struct ReviewRequest<'a> {
 
 /// The answer to a review, or what is wrong with something that is none.
 fn answer(converters: &Converters, body: &[u8]) -> Result<Answer, Fault> {
-    let no_review =
-        |error: serde_json::Error| Fault::Malformed(format!("this is not a review in JSON: {error}"));
-    let review: Review<'_> = serde_json::from_slice(body).map_err(no_review)?;
-    let (api_version, kind) = (short(review.api_version), short(review.kind));
-    if (api_version.as_str(), kind.as_str()) != (API_VERSION, "ConversionReview") {
-        return Err(Fault::Malformed(format!(
-            "this is not a ConversionReview of {API_VERSION}, which is all that is known here"
-        )));
-    }
-    let request = review.request.ok_or_else(|| Fault::Malformed("the review has no request".to_owned()))?;
+    let request: ReviewRequest<'_> = request(body, API_VERSION, KIND)?;
     let objects = request.objects.filter(|it| it.get().starts_with('['));
     let objects = objects.ok_or_else(|| Fault::Malformed("the review has no objects".to_owned()))?;
     let (uid, desired) = (short(request.uid), short(request.desired));
@@ -142,7 +136,7 @@ fn answer(converters: &Converters, body: &[u8]) -> Result<Answer, Fault> {
     let (uid, result) = (Value::from(uid), json!(status));
     let mut pieces = Pieces::default();
     pieces.push(&format!(
-        r#"{{"apiVersion":"{API_VERSION}","kind":"ConversionReview","response":{{"uid":{uid},"result":{result},"convertedObjects":["#
+        r#"{{"apiVersion":"{API_VERSION}","kind":"{KIND}","response":{{"uid":{uid},"result":{result},"convertedObjects":["#
     ));
     pieces.append(converted);
     pieces.push("]}}");
@@ -331,7 +325,7 @@ mod tests {
             (
                 r#"{"kind": "ConversionReview"}"#.to_owned(),
                 400,
-                "ConversionReview of apiextensions.k8s.io/v1",
+                "kind ConversionReview in apiextensions.k8s.io/v1",
             ),
             (outline(""), 400, "has no request"),
             (outline(r#", "request": {"objects": {}}"#), 400, "has no objects"),

@@ -11,7 +11,7 @@ const LONGEST_NAME: usize = 63;
 /// The longest prefix of a key.
 const LONGEST_PREFIX: usize = 253;
 /// The size of all annotations together.
-const ANNOTATIONS_LIMIT: usize = 256 << 10;
+pub(crate) const ANNOTATIONS_LIMIT: usize = 256 << 10;
 
 /// Whether a text can be the value of a label.
 pub fn label_value(text: &str) -> Result<(), &'static str> {

@@ -21,6 +21,10 @@ pub use crate::names::annotation::CONVERSION_DATA;
 /// Annotation: what a v1beta1 object said that v1beta2 cannot say.
 pub const V1BETA1_DATA: &str = "capstan.dev/v1beta1-data";
 
+/// The longest annotation that is read. The API server stores no more than this in all annotations of an object, so a longer
+/// one is nothing that a conversion wrote.
+const LONGEST_ANNOTATION: usize = crate::admission::rules::ANNOTATIONS_LIMIT;
+
 /// Why an object could not be converted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConversionError {
@@ -107,7 +111,7 @@ pub fn to_v1beta1(object: Value, versions: &dyn ReferenceVersions) -> Result<Val
         return Ok(object.into());
     }
     let mut metadata = take_metadata(&mut object);
-    let lost = metadata.take_annotation(V1BETA1_DATA).and_then(|text| serde_json::from_str(&text).ok());
+    let lost = metadata.take_annotation(V1BETA1_DATA).and_then(|text| changes_in(&text));
     if let Ok(text) = serde_json::to_string(&object) {
         metadata.annotate(CONVERSION_DATA, text);
     }
@@ -124,7 +128,7 @@ pub fn to_v1beta1(object: Value, versions: &dyn ReferenceVersions) -> Result<Val
 /// The namespaces that the references of a v1beta2 object named as v1beta1 and that are not its own, by field.
 pub(super) fn reference_namespaces(object: &Value) -> Vec<(&'static str, String)> {
     let parked = object.get("metadata").and_then(|it| it.get("annotations")?.get(V1BETA1_DATA)?.as_str());
-    let changes: Vec<Change> = parked.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let changes = parked.and_then(changes_in).unwrap_or_default();
     let namespace = |name: &str| {
         let said = changes.iter().find_map(|change| change.to_at(&["spec", name]))?;
         let current = object.get("spec")?.get(name)?;
@@ -199,8 +203,16 @@ fn assemble(version: &str, kind: Option<Value>, metadata: Metadata, mut body: Va
     body
 }
 
+/// The changes that an annotation of a v1beta2 object has parked.
+fn changes_in(text: &str) -> Option<Vec<Change>> {
+    (text.len() <= LONGEST_ANNOTATION).then(|| serde_json::from_str(text).ok())?
+}
+
 /// The v1beta2 object that an annotation of a v1beta1 object remembers, if it is one.
 fn remembered_body(text: &str) -> Option<Value> {
+    if text.len() > LONGEST_ANNOTATION {
+        return None;
+    }
     let mut object = into_object(serde_json::from_str(text).ok()?).ok()?;
     if version(&object) != Ok(Version::V1Beta2) {
         return None;

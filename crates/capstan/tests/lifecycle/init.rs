@@ -367,13 +367,18 @@ async fn answer_version(listener: TcpListener, version: &str) {
     let missing = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 404,
                          "reason": "NotFound", "message": "not found"})
     .to_string();
+    // Nothing is installed there.
+    let kinds = json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": []});
+    let kinds = kinds.to_string();
     loop {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut request = [0; 4096];
         let length = stream.read(&mut request).await.unwrap();
-        let is_version = String::from_utf8_lossy(&request[..length]).starts_with("GET /version ");
-        // Nothing is installed there.
-        let (status, body) = if is_version { ("200 OK", &body) } else { ("404 Not Found", &missing) };
+        let (status, body) = match String::from_utf8_lossy(&request[..length]).split(' ').nth(1) {
+            Some("/version") => ("200 OK", &body),
+            Some("/api" | "/apis") => ("200 OK", &kinds),
+            _ => ("404 Not Found", &missing),
+        };
         let answer = format!(
             "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
             body.len()

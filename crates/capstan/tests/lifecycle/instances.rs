@@ -346,5 +346,5 @@ async fn waiting_for_cert_manager_is_reported_without_a_terminal() {
     tokio::time::timeout(LIMIT, refused).await.expect("the webhook is asked");
     let told = estate.run(&["init", "-i", "acme:v1.0.0"]);
     assert!(told.err.contains("• waiting for cert-manager: "), "{}", told.err);
-    told.fails(&["cert-manager does not work after 1 s"]);
+    told.fails(&["cert-manager does not work after 3 s"]);
 }

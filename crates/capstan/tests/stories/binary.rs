@@ -55,7 +55,7 @@ fn crds_are_printed_for_those_who_ask() {
 #[test]
 fn mistakes_on_the_command_line_exit_with_1_and_say_what_is_possible() {
     for (arguments, words) in [
-        (&["manager", "cor"][..], "possible values: core, local, all"),
+        (&["manager", "cor"][..], "possible values: core, local, operator, all"),
         (&["manager", "core", "--sync-period", "soon"], "write it like 30s, 10m or 1h30m"),
         (&["manager", "core", "--kubeconfig", "/nonexistent/config"], "/nonexistent/config"),
         (

@@ -3,13 +3,17 @@
 
 use std::{fs, net::SocketAddr, path::PathBuf, process::Stdio, time::Duration};
 
-use capstan_api::cluster::admission::VALIDATE_PATH;
+use capstan_api::cluster::{
+    admission::VALIDATE_PATH,
+    conversion::{CONVERSION_DATA, V1BETA1_DATA},
+};
 use capstan_testkit::{
     Story,
     hostile::{Caller, free_port, get, is_let_in, raise_file_limit, review, write_certificate},
     wait::LIMIT,
 };
 use futures::{StreamExt, stream};
+use serde_json::json;
 use tokio::{
     io::AsyncReadExt,
     process::{Child, Command},
@@ -125,6 +129,13 @@ impl Victim {
     }
 }
 
+/// A review that asks for objects in another version.
+fn conversion(version: &str, objects: &str) -> String {
+    format!(
+        r#"{{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{{"uid":"u","desiredAPIVersion":"cluster.x-k8s.io/{version}","objects":[{objects}]}}}}"#
+    )
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_that_never_end_delay_no_review() {
     let victim = Victim::start("never-ending", "127.77.3.1").await;
@@ -164,11 +175,7 @@ async fn text_that_is_small_until_it_is_read_takes_little_memory() {
     let victim = Victim::start("dense", "127.77.3.2").await;
     victim.check("before").await;
     let before = victim.memory("VmRSS:");
-    let conversion = |objects: &str| {
-        format!(
-            r#"{{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{{"uid":"u","desiredAPIVersion":"cluster.x-k8s.io/v1beta1","objects":[{objects}]}}}}"#
-        )
-    };
+    let to_old = |objects: &str| conversion("v1beta1", objects);
     let admission = |list: &str| {
         let mut review = review("u");
         review["request"]["object"]["spec"]["noise"] = "here".into();
@@ -179,12 +186,41 @@ async fn text_that_is_small_until_it_is_read_takes_little_memory() {
         let noise = of(part, 63 << 20);
         format!(r#"{{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","spec":[{noise}]}}"#)
     };
+    let annotated = |annotation: &str, version: &str, text: &str| {
+        json!({
+            "apiVersion": format!("cluster.x-k8s.io/{version}"), "kind": "Cluster",
+            "metadata": {"name": "c", "namespace": "n", "annotations": {annotation: text}}, "spec": {},
+        })
+        .to_string()
+    };
+    let hidden = |length| format!("[{}]", of(r#"{"":0},"#, length));
     let deep = "[".repeat(40 << 20);
+    // As much as is read: an object, and very many.
+    let large = format!(
+        r#"{{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","metadata":{{"name":"c"}},"noise":[{}]}}"#,
+        of("0,", 1 << 20)
+    );
+    let small = r#"{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","metadata":{"name":"c"}},"#;
+    let many = small.repeat(90_000);
     let too_much = "more than the limit of 64 MiB";
     for (path, body, words) in [
-        ("/convert", conversion(&cluster(r#"{"":0},"#)), too_much),
-        ("/convert", conversion(&cluster("0,")), too_much),
-        ("/convert", conversion(&of(r#"{"":0},"#, 63 << 20)), "is not converted by this webhook"),
+        ("/convert", to_old(&cluster(r#"{"":0},"#)), too_much),
+        ("/convert", to_old(&cluster("0,")), too_much),
+        ("/convert", to_old(&of(r#"{"":0},"#, 63 << 20)), "is not converted by this webhook"),
+        ("/convert", to_old(&annotated(V1BETA1_DATA, "v1beta2", &hidden(40 << 20))), too_much),
+        (
+            "/convert",
+            conversion("v1beta2", &annotated(CONVERSION_DATA, "v1beta1", &hidden(40 << 20))),
+            too_much,
+        ),
+        ("/convert", to_old(&annotated(V1BETA1_DATA, "v1beta2", &hidden(250 << 10))), "Success"),
+        (
+            "/convert",
+            conversion("v1beta2", &annotated(CONVERSION_DATA, "v1beta1", &hidden(250 << 10))),
+            "Success",
+        ),
+        ("/convert", to_old(&large), "Success"),
+        ("/convert", to_old(many.trim_end_matches(',')), "Success"),
         (VALIDATE_PATH, admission(&of(r#"{"":0},"#, 39 << 20)), too_much),
         (VALIDATE_PATH, deep, "deeper than the limit of 100 levels"),
     ] {
@@ -206,6 +242,37 @@ async fn text_that_is_small_until_it_is_read_takes_little_memory() {
     let after = victim.memory("VmRSS:");
     eprintln!("{before} MB before, {} MB at most, {after} MB after", victim.memory("VmHWM:"));
     assert!(after < before + 50, "{before} MB before, {after} MB after");
+    victim.end().await;
+}
+
+/// Parked changes of long lists, in an order that makes each of them hard to find or to make.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reviews_that_are_long_to_answer_delay_no_other() {
+    let victim = Victim::start("hard", "127.77.3.4").await;
+    victim.check("before").await;
+    let count = 8000;
+    let names = || (0..count).map(|it| it.to_string());
+    let list: Vec<_> = names().map(|it| json!({"name": it})).collect();
+    // Seven is no divisor: every name is there, none at its place.
+    let order: Vec<_> = (0..count).map(|it| (it * 7 % count).to_string()).collect();
+    let set = names().rev().map(|it| json!({"at": ["spec", "x", {"name": it}, "y"], "to": 0}));
+    for changes in [json!(vec![json!({"at": ["spec", "x"], "order": order}); 3]), set.take(4000).collect()] {
+        let object = json!({
+            "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "spec": {"x": list},
+            "metadata": {"name": "c", "annotations": {V1BETA1_DATA: changes.to_string()}},
+        });
+        let body = conversion("v1beta1", &object.to_string());
+        let began = Instant::now();
+        let attack = stream::iter(0..20).map(|_| victim.webhooks.post("/convert", body.as_bytes()));
+        let attack = attack.buffer_unordered(20).collect::<Vec<_>>();
+        let (answers, ()) = tokio::join!(attack, victim.check("during"));
+        for answer in answers {
+            let (code, answer) = answer.unwrap();
+            let answer = String::from_utf8_lossy(&answer);
+            assert!(code == 200 && answer.contains("Success"), "{code} {}", &answer[..200.min(answer.len())]);
+        }
+        eprintln!("20 conversions of {} kB in {:?}", body.len() / 1000, began.elapsed());
+    }
     victim.end().await;
 }
 

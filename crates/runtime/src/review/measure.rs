@@ -1,4 +1,7 @@
 //! What a JSON text takes once it is read, known before it is.
+//!
+//! Strings may hold JSON of their own: conversions park what a version cannot say in annotations, and read it again. So
+//! what looks like JSON in a string counts as such.
 
 /// An entry of a JSON object: its part of a tree node, which holds up to eleven but may be half empty.
 const ENTRY: usize = 128;
@@ -10,6 +13,8 @@ const ELEMENT: usize = 96;
 const ARRAY: usize = 160;
 /// What the allocator adds to a string.
 const STRING: usize = 32;
+/// Structure may be written as an escape, such as `\u007b` for an opening brace.
+const ESCAPE: usize = 5;
 
 /// What reading a JSON text would take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,32 +30,53 @@ pub(super) struct Measure {
 pub(super) fn measure(text: &[u8], most: Measure) -> Measure {
     let mut found = Measure { depth: 0, tree: text.len() };
     let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
-    for &byte in text {
+    for (at, &byte) in text.iter().enumerate() {
         if quoted {
+            if escaped {
+                found.tree += match byte {
+                    b'u' => text.get(at + 1..at + ESCAPE).and_then(escaped_byte).map_or(0, cost),
+                    byte => cost(byte),
+                };
+            } else if byte != b'"' {
+                found.tree += cost(byte);
+            }
             quoted = escaped || byte != b'"';
             escaped = byte == b'\\' && !escaped;
-            continue;
-        }
-        match byte {
-            b'"' => {
-                quoted = true;
-                found.tree += STRING;
+        } else {
+            found.tree += cost(byte);
+            match byte {
+                b'"' => quoted = true,
+                b'{' | b'[' => {
+                    depth += 1;
+                    found.depth = found.depth.max(depth);
+                }
+                b'}' | b']' => depth = depth.saturating_sub(1),
+                _ => {}
             }
-            b':' => found.tree += ENTRY,
-            b',' => found.tree += ELEMENT,
-            b'{' | b'[' => {
-                depth += 1;
-                found.depth = found.depth.max(depth);
-                found.tree += if byte == b'{' { OBJECT } else { ARRAY };
-            }
-            b'}' | b']' => depth = depth.saturating_sub(1),
-            _ => {}
         }
         if found.depth > most.depth || found.tree > most.tree {
             break;
         }
     }
     found
+}
+
+/// What a byte of JSON adds to what reading it takes.
+fn cost(byte: u8) -> usize {
+    match byte {
+        b'"' => STRING,
+        b':' => ENTRY,
+        b',' => ELEMENT,
+        b'{' => OBJECT,
+        b'[' => ARRAY,
+        _ => 0,
+    }
+}
+
+/// The byte that four hexadecimal digits stand for, if it is one of ASCII.
+fn escaped_byte(digits: &[u8]) -> Option<u8> {
+    let digits = std::str::from_utf8(digits).ok()?.strip_prefix("00")?;
+    u8::from_str_radix(digits, 16).ok()
 }
 
 #[cfg(test)]
@@ -122,6 +148,24 @@ mod tests {
             let (expected, found) = (taken(&value), measure(text.as_bytes(), ALL).tree);
             assert!(expected <= found, "{}: {expected} and not {found}", &text[..20]);
         }
+    }
+
+    #[test]
+    fn json_in_a_string_counts_like_json() {
+        let inner = r#"[{"a":[0,{"":1}]},"x"]"#;
+        let plain = measure(inner.as_bytes(), ALL).tree - inner.len();
+        let quoted = Value::from(inner).to_string();
+        let escaped: Vec<_> = inner.bytes().map(|byte| format!("\\u{byte:04x}")).collect();
+        for text in [
+            quoted,
+            format!("\"{}\"", escaped.concat()),
+            format!("\"{}\"", escaped.concat().to_uppercase().replace("\\U", "\\u")),
+        ] {
+            let found = measure(text.as_bytes(), ALL);
+            assert!(found.tree >= plain + text.len(), "{text}: {} and {plain}", found.tree);
+            assert_eq!(found.depth, 0, "{text}");
+        }
+        assert_eq!(measure(br#""a < b \u003c \ud83d""#, ALL).tree, 21 + STRING);
     }
 
     proptest! {

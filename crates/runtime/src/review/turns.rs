@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, net::IpAddr};
 
-/// Who waits for the one turn there is.
+/// The requests that wait for the one turn there is.
 #[derive(Debug)]
 pub(super) struct Turns<T> {
     taken: bool,
@@ -31,13 +31,13 @@ impl<T> Turns<T> {
         Self { taken: false, waiting: Vec::new(), most, served: HashMap::new(), count: 0 }
     }
 
-    /// Forgets those who do not wait any more.
+    /// Forgets the requests that do not wait any more.
     pub(super) fn forget(&mut self, is_gone: impl Fn(&T) -> bool) {
         self.waiting.retain(|(_, waiter)| !is_gone(waiter));
     }
 
-    /// Asks for the turn. If too many wait already, the last of the peer with the most of them leaves, unless the one
-    /// who asks would then have more.
+    /// Asks for the turn. If too many wait already, the last of the peer with the most of them leaves, unless the asking
+    /// peer would then have more.
     pub(super) fn ask(&mut self, peer: IpAddr, waiter: T) -> Asked<T> {
         if !self.taken {
             self.taken = true;

@@ -4,13 +4,17 @@
 //! trip; it is parked and made again after the way back. A change knows what it expects to find, so a field
 //! that was edited in between is left alone.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 /// Changes within a reference make no sense once it names another object, so references change as a whole.
 const REFERENCES: [&str; 4] = ["controlPlaneRef", "infrastructureRef", "remediationTemplate", "templateRef"];
+
+/// The most list elements that are looked at for all changes of an object. Changes that were parked honestly are found in
+/// the order of the lists, so this is far beyond what they need.
+const MOST_LOOKS: usize = 1 << 20;
 
 /// One difference.
 #[derive(Debug, Serialize, Deserialize)]
@@ -54,8 +58,9 @@ pub(super) fn diff(from: &Value, to: &Value) -> Vec<Change> {
 
 /// Makes the changes that still find what they expect.
 pub(super) fn apply(changes: Vec<Change>, value: &mut Value) {
+    let mut search = Search { looks: MOST_LOOKS, found: Vec::new() };
     for change in changes {
-        change.apply(value);
+        change.apply(value, &mut search);
     }
 }
 
@@ -76,9 +81,10 @@ fn compare(at: &mut Vec<Step>, from: Option<&Value>, to: Option<&Value>, changes
             if let (Some(old_names), Some(new_names)) = (names(old), names(new))
                 && same_elements(&old_names, &new_names)
             {
+                let new_by_name: BTreeMap<_, _> = new_names.iter().zip(new).collect();
                 for (name, old) in old_names.iter().zip(old) {
                     at.push(Step::Element { name: (*name).to_owned() });
-                    compare(at, Some(old), element(new, name), changes);
+                    compare(at, Some(old), new_by_name.get(name).copied(), changes);
                     at.pop();
                 }
                 if old_names != new_names {
@@ -103,16 +109,16 @@ impl Change {
         self.to.as_ref().filter(|_| steps.eq(path.iter().map(|name| Some(*name))))
     }
 
-    fn apply(self, root: &mut Value) {
+    fn apply(self, root: &mut Value, search: &mut Search) {
         if !self.order.is_empty() {
-            if let Some(Value::Array(list)) = find(root, &self.at) {
+            if let Some(Value::Array(list)) = search.find(root, &self.at) {
                 reorder(list, &self.order);
             }
             return;
         }
         match self.at.split_last() {
             Some((Step::Key(key), parents)) => {
-                let Some(Value::Object(parent)) = find(root, parents) else {
+                let Some(Value::Object(parent)) = search.find(root, parents) else {
                     return;
                 };
                 if parent.get(key) == self.from.as_ref() {
@@ -127,7 +133,7 @@ impl Change {
                 }
             }
             Some((Step::Element { .. }, _)) | None => {
-                if let (Some(value), Some(to)) = (find(root, &self.at), self.to)
+                if let (Some(value), Some(to)) = (search.find(root, &self.at), self.to)
                     && Some(&*value) == self.from.as_ref()
                 {
                     *value = to;
@@ -151,13 +157,41 @@ impl Change {
     }
 }
 
-fn find<'a>(root: &'a mut Value, steps: &[Step]) -> Option<&'a mut Value> {
-    steps.iter().try_fold(root, |value, step| match step {
-        Step::Key(key) => value.as_object_mut()?.get_mut(key),
-        Step::Element { name } => {
-            value.as_array_mut()?.iter_mut().find(|element| name_of(element) == Some(name))
+/// Finds values by their paths, within a limit: annotations are anybody's to write.
+struct Search {
+    /// List elements that may still be looked at.
+    looks: usize,
+    /// Where an element was found last, by how many lists lead to it. Changes are parked in the order of the lists.
+    found: Vec<usize>,
+}
+
+impl Search {
+    fn find<'a>(&mut self, root: &'a mut Value, steps: &[Step]) -> Option<&'a mut Value> {
+        let mut lists = 0;
+        steps.iter().try_fold(root, |value, step| match step {
+            Step::Key(key) => value.as_object_mut()?.get_mut(key),
+            Step::Element { name } => {
+                let list = value.as_array_mut()?;
+                let position = self.position(lists, list, name)?;
+                lists += 1;
+                list.get_mut(position)
+            }
+        })
+    }
+
+    /// The position of the element with a name, looked for from the last one on.
+    fn position(&mut self, lists: usize, list: &[Value], name: &str) -> Option<usize> {
+        let last = self.found.get(lists).copied().unwrap_or_default();
+        for position in (last..list.len()).chain(0..last.min(list.len())) {
+            self.looks = self.looks.checked_sub(1)?;
+            if name_of(&list[position]) == Some(name) {
+                self.found.resize(lists, 0);
+                self.found.push(position);
+                return Some(position);
+            }
         }
-    })
+        None
+    }
 }
 
 fn is_reference(at: &[Step]) -> bool {
@@ -166,10 +200,6 @@ fn is_reference(at: &[Step]) -> bool {
 
 fn name_of(element: &Value) -> Option<&str> {
     element.as_object()?.get("name")?.as_str()
-}
-
-fn element<'a>(list: &'a [Value], name: &str) -> Option<&'a Value> {
-    list.iter().find(|element| name_of(element) == Some(name))
 }
 
 /// The names of all elements, if each has one of its own.
@@ -185,7 +215,8 @@ fn same_elements(left: &[&str], right: &[&str]) -> bool {
 fn reorder(list: &mut [Value], order: &[String]) {
     let wanted: Vec<_> = order.iter().map(String::as_str).collect();
     if names(list).is_some_and(|names| same_elements(&names, &wanted)) {
-        list.sort_by_key(|element| wanted.iter().position(|name| name_of(element) == Some(name)));
+        let places: BTreeMap<_, _> = wanted.iter().zip(0_usize..).collect();
+        list.sort_by_cached_key(|element| name_of(element).and_then(|name| places.get(&name).copied()));
     }
 }
 
@@ -244,6 +275,34 @@ mod tests {
         let mut another_group = json!({"infrastructureRef": reference("h/v2", "a")});
         apply(parked(&changes), &mut another_group);
         assert_eq!(another_group, json!({"infrastructureRef": reference("h/v2", "a")}));
+    }
+
+    #[test]
+    fn changes_of_long_lists_take_time_in_proportion_to_their_length() {
+        let list = |names: &mut dyn Iterator<Item = usize>, field: &str| -> Value {
+            names.map(|it| json!({"name": it.to_string(), "field": field})).collect()
+        };
+        let count = 20_000;
+        let old = json!({"list": list(&mut (0..count), "old")});
+        let new = json!({"list": list(&mut (0..count).rev(), "new")});
+        let mut value = old.clone();
+        let mut search = Search { looks: 2 * count, found: Vec::new() };
+        for change in parked(&diff(&old, &new)) {
+            change.apply(&mut value, &mut search);
+        }
+        assert!(value == new, "each element is looked at once or twice");
+
+        // Changes in an order that no conversion parks are made up to the limit.
+        let change = |name: usize| json!({"at": ["list", {"name": name.to_string()}, "field"], "from": "old", "to": "new"});
+        let changes: Value = (0..count).rev().map(change).collect();
+        let mut value = old.clone();
+        let mut search = Search { looks: MOST_LOOKS, found: Vec::new() };
+        for change in serde_json::from_value::<Vec<Change>>(changes).unwrap() {
+            change.apply(&mut value, &mut search);
+        }
+        assert_eq!(search.looks, 0);
+        let changed = value["list"].as_array().unwrap().iter().filter(|it| it["field"] == "new").count();
+        assert!((1..count).contains(&changed), "{changed}");
     }
 
     fn arbitrary_json() -> impl Strategy<Value = Value> {

@@ -126,15 +126,18 @@ fn as_value(upgrades: &AvailableUpgrades, state: &OperatorState) -> Value {
             Next::UpToDate => (None, true),
             Next::Unknown => (None, false),
         };
-        json!({
+        let mut value = json!({
             "name": provider.label(),
             "namespace": provider.namespace,
             "type": provider.kind.as_str(),
             "currentVersion": provider.version,
             "nextVersion": version,
             "isKnown": is_known,
-            "managedBy": object,
-        })
+        });
+        if let Some(object) = object {
+            value["managedBy"] = json!(object);
+        }
+        value
     };
     let plan = |it: &ContractUpgrades| {
         json!({
