@@ -231,6 +231,6 @@ mod tests {
         assert!(in_words(&users[..800]).ends_with("Cluster n/0799"), "hundreds are named");
         let text = in_words(&users);
         assert!(text.len() < 15 << 10 && text.ends_with(" more"), "{text}");
-        assert_eq!(in_words(&users[..2]), "Cluster n/0, Cluster n/1");
+        assert_eq!(in_words(&users[..2]), "Cluster n/0000, Cluster n/0001");
     }
 }
