@@ -247,11 +247,13 @@ mod tests {
                     line(Sign::Gap, "-9 +8"),
                     line(Sign::Added, "  x: y"),
                 ],
+                fields: Vec::new(),
             },
             ObjectPreview {
                 object: object("ConfigMap", "c"),
                 action: Action::Unchanged,
                 difference: Vec::new(),
+                fields: Vec::new(),
             },
         ];
         let provider = ProviderPreview { provider: "infrastructure-acme".to_owned(), summary, objects };

@@ -52,31 +52,26 @@ pub(crate) async fn stop(
     at_once(each).try_collect().await
 }
 
-/// Scales the Deployments of a provider in a namespace to 0, with their replicas in an annotation. Their Pods may still
-/// run for a moment.
+/// Scales the Deployments of a provider in a namespace to 0, with their replicas in an annotation: each of them carries it
+/// afterwards, also one that was at 0 before. Their Pods may still run for a moment.
 pub async fn scale_down(
     cluster: &ManagementCluster,
     label: &str,
     namespace: &str,
     annotation: &str,
 ) -> Result<(), ServerError> {
-    change_all(cluster, label, namespace, annotation, to_stop).await
+    change_all(cluster, label, namespace, annotation, |it| to_pause(it, annotation)).await
 }
 
-/// Scales the Deployments of a provider in a namespace to what their annotation says, or to the given number, and removes
-/// the annotation.
+/// Scales the Deployments of a provider in a namespace to what their annotation says, and removes the annotation. Those
+/// without it are left alone.
 pub async fn scale_up(
     cluster: &ManagementCluster,
     label: &str,
     namespace: &str,
     annotation: &str,
-    replicas: Option<i64>,
 ) -> Result<(), ServerError> {
-    let decide = |deployment: &DynamicObject| match to_start(deployment, annotation, false) {
-        Change::Start(before) => Change::Start(replicas.unwrap_or(before)),
-        other => other,
-    };
-    change_all(cluster, label, namespace, annotation, decide).await
+    change_all(cluster, label, namespace, annotation, |it| to_start(it, annotation, false)).await
 }
 
 async fn change_all(
@@ -253,6 +248,17 @@ fn to_stop(deployment: &DynamicObject) -> Change {
     }
 }
 
+/// What is noted already stays noted. An upgrade that was cut off has noted how many there were before it.
+fn to_pause(deployment: &DynamicObject, annotation: &str) -> Change {
+    let noted = |name: &str| deployment.annotations().get(name).map(|it| it.parse().unwrap_or(1));
+    match (noted(annotation), replicas(deployment)) {
+        (Some(_), 0) => Change::None,
+        (Some(before), _) => Change::Stop(before),
+        (None, 0) => Change::Stop(noted(BEFORE_UPGRADE).unwrap_or(0)),
+        (None, count) => Change::Stop(count),
+    }
+}
+
 fn to_start(deployment: &DynamicObject, annotation: &str, is_named: bool) -> Change {
     let before = deployment.annotations().get(annotation).map(|it| it.parse().unwrap_or(1));
     match before {
@@ -270,6 +276,10 @@ fn patch(change: &Change, annotation: &str, resource_version: Option<&str>) -> O
         Change::Forget => (None, Value::Null),
     };
     let mut patch = json!({"metadata": {"annotations": {annotation: before}}});
+    if annotation != BEFORE_UPGRADE && matches!(change, Change::Stop(_)) {
+        // Else the end of a failed upgrade would start what is stopped here.
+        patch["metadata"]["annotations"][BEFORE_UPGRADE] = Value::Null;
+    }
     if let Some(version) = resource_version {
         patch["metadata"]["resourceVersion"] = json!(version);
     }
@@ -333,6 +343,32 @@ mod tests {
             assert_eq!(to_start(&deployment, BEFORE_UPGRADE, false), start, "{replicas:?} {before:?}");
             assert_eq!(to_start(&deployment, BEFORE_UPGRADE, true), start_named, "{replicas:?} {before:?}");
         }
+    }
+
+    #[test]
+    fn a_pause_notes_what_ran_before_it_once() {
+        const NOTE: &str = "original";
+        for (replicas, note, before_upgrade, expected) in [
+            (Some(3), None, None, Change::Stop(3)),
+            (None, None, None, Change::Stop(1)),
+            // Scaled to 0 by hand: it stays there after the pause.
+            (Some(0), None, None, Change::Stop(0)),
+            // An upgrade was cut off after it had stopped the controllers.
+            (Some(0), None, Some("3"), Change::Stop(3)),
+            (Some(2), None, Some("3"), Change::Stop(2)),
+            // A pause was cut off, or the Deployment was scaled up by hand meanwhile.
+            (Some(0), Some("3"), None, Change::None),
+            (Some(2), Some("3"), None, Change::Stop(3)),
+        ] {
+            let mut it = deployment(replicas, before_upgrade);
+            it.annotations_mut().extend(note.map(|note| (NOTE.to_owned(), note.to_owned())));
+            assert_eq!(to_pause(&it, NOTE), expected, "{replicas:?} {note:?} {before_upgrade:?}");
+        }
+        let patch = patch(&Change::Stop(3), NOTE, None).unwrap();
+        assert_eq!(
+            patch,
+            json!({"metadata": {"annotations": {NOTE: "3", BEFORE_UPGRADE: null}}, "spec": {"replicas": 0}})
+        );
     }
 
     #[test]

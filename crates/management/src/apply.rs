@@ -13,8 +13,6 @@ use crate::{
     served,
 };
 
-/// How long to retry transient failures.
-const RETRY_LIMIT: Duration = Duration::from_mins(1);
 /// How long a new kind or namespace may be unknown: API servers learn of it one after the other.
 const PROPAGATION_LIMIT: Duration = Duration::from_secs(30);
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(3));
@@ -208,15 +206,16 @@ pub async fn put(
         let applied = api.patch_metadata(&id.name, &params, &Patch::Apply(object)).await;
         applied.map(|_| ()).map_err(|error| cluster.failed(format!("apply {id}"), error))
     };
-    let is_transient = |error: &ServerError, elapsed| is_worth_another_try(&error.source, elapsed);
+    let limit = cluster.apply_limit();
+    let is_transient = |error: &ServerError, elapsed| is_worth_another_try(&error.source, elapsed, limit);
     let retrying = |error: &ServerError| {
         report(ApplyEvent::Retrying { object: &id, reason: error.to_string() });
     };
     retry(BACKOFF, request, is_transient, retrying).await
 }
 
-fn is_worth_another_try(error: &kube::Error, elapsed: Duration) -> bool {
-    (error::is_transient(error) && elapsed < RETRY_LIMIT)
+fn is_worth_another_try(error: &kube::Error, elapsed: Duration, limit: Duration) -> bool {
+    (error::is_transient(error) && elapsed < limit)
         || (error::is_not_found(error) && elapsed < PROPAGATION_LIMIT)
 }
 

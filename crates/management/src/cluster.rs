@@ -17,6 +17,8 @@ use crate::{
 const PAGE: u32 = 500;
 /// How long to retry a list while the server is too busy.
 const RETRY_LIMIT: Duration = Duration::from_secs(15);
+/// How long the apply of an object retries transient failures, unless a caller sets another limit.
+const APPLY_LIMIT: Duration = Duration::from_mins(1);
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(20), Duration::from_millis(500));
 
 /// A management cluster.
@@ -25,6 +27,7 @@ pub struct ManagementCluster {
     client: Client,
     url: Arc<str>,
     kinds: Arc<Mutex<Option<Arc<Kinds>>>>,
+    apply_limit: Duration,
 }
 
 impl std::fmt::Debug for ManagementCluster {
@@ -36,7 +39,18 @@ impl std::fmt::Debug for ManagementCluster {
 impl ManagementCluster {
     /// The cluster behind a client. Messages name it by its URL.
     pub fn new(client: Client, url: &str) -> Self {
-        Self { client, url: url.into(), kinds: Arc::default() }
+        Self { client, url: url.into(), kinds: Arc::default(), apply_limit: APPLY_LIMIT }
+    }
+
+    /// The same cluster, with another limit for [`Self::apply_limit`].
+    #[must_use]
+    pub fn with_apply_limit(self, apply_limit: Duration) -> Self {
+        Self { apply_limit, ..self }
+    }
+
+    /// How long the apply of an object retries transient failures.
+    pub fn apply_limit(&self) -> Duration {
+        self.apply_limit
     }
 
     /// The client.

@@ -53,6 +53,12 @@ impl Kind {
 #[derive(Clone, Debug, Default)]
 pub struct Kinds(Vec<Kind>);
 
+impl FromIterator<Kind> for Kinds {
+    fn from_iter<T: IntoIterator<Item = Kind>>(kinds: T) -> Self {
+        Self(kinds.into_iter().collect())
+    }
+}
+
 impl Kinds {
     /// Discovers them: two requests, or one for each group and version on old servers.
     pub async fn discover(client: &Client) -> Result<Self, kube::Error> {

@@ -1,6 +1,6 @@
 //! Where `lifecycle` finds releases: the one that is at work, and of all others only their contracts.
 
-use std::sync::Mutex;
+use std::{collections::HashMap, sync::Mutex};
 
 use capstan_api::{names::CLUSTERCTL_GROUP, provider::ProviderType};
 use capstan_lifecycle::{
@@ -14,8 +14,8 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
 
 use crate::{
-    customize::customize,
-    pause::{self, OriginalReplicas},
+    customize::{customize, customized},
+    pause::{self, Paused},
     record::ProviderRecord,
     snapshot::Snapshot,
     store::StoredRelease,
@@ -25,8 +25,8 @@ use crate::{
 pub struct OperatorCatalog<'a> {
     snapshot: &'a Snapshot,
     release: &'a StoredRelease,
-    /// The original replicas of Deployments that stay at 0; none for a provider that runs.
-    paused: Option<OriginalReplicas>,
+    /// The Deployments that stay at 0; none for a provider that runs.
+    paused: Option<Paused>,
     /// The Deployments of the release, once it was rendered.
     deployments: Mutex<Option<Vec<String>>>,
 }
@@ -41,8 +41,8 @@ struct NotManaged {
 
 impl<'a> OperatorCatalog<'a> {
     /// A catalog with one release; a paused provider's Deployments stay at 0.
-    pub fn new(snapshot: &'a Snapshot, release: &'a StoredRelease, paused: Option<OriginalReplicas>) -> Self {
-        Self { snapshot, release, paused, deployments: Mutex::default() }
+    pub fn new(snapshot: &'a Snapshot, release: &'a StoredRelease) -> Self {
+        Self { snapshot, release, paused: Paused::of(snapshot), deployments: Mutex::default() }
     }
 
     /// The Deployments of the release, if it was rendered.
@@ -52,9 +52,14 @@ impl<'a> OperatorCatalog<'a> {
 
     fn alter(&self) -> Alter<'_> {
         Box::new(|objects: &mut Vec<Value>| {
-            customize(objects, &self.snapshot.provider.spec).map_err(|error| error.to_string())?;
-            if let Some(original) = &self.paused {
-                pause::keep_down(objects, original);
+            let spec = &self.snapshot.provider.spec;
+            customize(objects, spec).map_err(|error| error.to_string())?;
+            if let Some(paused) = &self.paused {
+                let replicas = spec.deployment.as_ref().and_then(|it| it.replicas);
+                let from_spec: HashMap<String, i64> = replicas
+                    .map(|replicas| customized(objects).into_iter().map(|name| (name, replicas)).collect())
+                    .unwrap_or_default();
+                paused.keep_down(objects, &from_spec);
             }
             let mut deployments = self.deployments.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             *deployments = Some(pause::deployments(objects));
@@ -70,26 +75,27 @@ impl Catalog for OperatorCatalog<'_> {
         name: &str,
     ) -> BoxFuture<'s, Result<Source<'s>, ReleaseError>> {
         let own = &self.snapshot.provider;
-        let source =
-            if kind == own.kind && name == &*own.key.name {
-                self.release
-                    .source(kind, name, Some(self.alter()))
-                    .map_err(|error| ReleaseError::Catalog(Box::new(error)))
-            } else {
-                let is_meant =
-                    |it: &&std::sync::Arc<ProviderRecord>| it.kind == kind && *it.key.name == *name;
-                self.snapshot.others.iter().find(is_meant).and_then(|it| contract_only(it)).ok_or_else(|| {
-                    ReleaseError::Catalog(Box::new(NotManaged { kind, name: name.to_owned() }))
-                })
-            };
+        let source = if kind == own.kind && name == &*own.key.name {
+            self.release
+                .source(kind, name, Some(self.alter()))
+                .map_err(|error| ReleaseError::Catalog(Box::new(error)))
+        } else {
+            let is_meant = |it: &&std::sync::Arc<ProviderRecord>| it.kind == kind && *it.key.name == *name;
+            self.snapshot
+                .others
+                .iter()
+                .find(is_meant)
+                .and_then(|it| contract_only(it, self.snapshot))
+                .ok_or_else(|| ReleaseError::Catalog(Box::new(NotManaged { kind, name: name.to_owned() })))
+        };
         Box::pin(async move { source })
     }
 }
 
 /// A release that only says which contract an installed provider implements.
-fn contract_only(provider: &ProviderRecord) -> Option<Source<'static>> {
+fn contract_only(provider: &ProviderRecord, snapshot: &Snapshot) -> Option<Source<'static>> {
     let (version, contract) =
-        (provider.status.installed_version.as_deref()?, provider.status.contract.as_deref()?);
+        (provider.status.installed_version.as_deref()?, snapshot.contract_of(provider)?);
     let parsed = Version::parse(version).ok()?;
     let metadata = json!({
         "apiVersion": format!("{CLUSTERCTL_GROUP}/v1alpha3"),

@@ -9,7 +9,7 @@ use capstan_api::{
     operator::{FINALIZER, GROUP, VERSION, admission, condition, reason, resource, warnings},
     provider::ProviderType,
 };
-use capstan_management::{ManagementCluster, ServerError};
+use capstan_management::{ManagementCluster, ServerError, error::is_transient, inventory::Installed};
 use capstan_runtime::{
     ObjectKey, Observed,
     cache::{Cache, Cached},
@@ -18,7 +18,7 @@ use capstan_runtime::{
     events::{Recorder, Severity},
     manager::Manager,
     queue::Queue,
-    watch::{Change, WatchHandle, WatchTarget},
+    watch::{Change, WatchHandle, WatchState, WatchTarget},
     writer::{Part, WriteError, Writer},
 };
 use k8s_openapi::{
@@ -32,13 +32,13 @@ use tracing::debug;
 use crate::{
     Options,
     drift::DriftWatch,
-    executor::{Cause, Done, Executor},
+    executor::{Cause, Done, Executor, Prepared},
     fetch::Fetcher,
     inputs::Inputs,
     memory::{Doubt, Memory, ProviderKey},
     migration::Migration,
-    outcome::{Outcome, Then, Trouble},
-    plan::{Plan, Step, decide, ready},
+    outcome::{Outcome, RETRY, Then, Trouble, clamped},
+    plan::{Plan, Step, decide, forget_progress, ready},
     record::{DeploymentRecord, ProviderRecord},
     snapshot::Snapshot,
 };
@@ -74,9 +74,10 @@ impl Providers {
         self.caches.iter().flat_map(|(_, cache)| keys(cache).filter_map(|it| cache.get(&it))).collect()
     }
 
-    /// Whether the objects of every kind were listed.
+    /// Whether the objects of every kind were listed. A kind that is not served has none.
     pub fn are_listed(&self) -> bool {
-        self.handles.get().is_some_and(|it| it.iter().all(|it| it.was_synced()))
+        let is_listed = |it: &Arc<WatchHandle>| it.was_synced() || matches!(it.state(), WatchState::Absent);
+        self.handles.get().is_some_and(|it| it.iter().all(is_listed))
     }
 }
 
@@ -85,6 +86,10 @@ struct Waker {
     queues: [(ProviderType, Arc<Queue<ObjectKey>>); 7],
     providers: Arc<Providers>,
     memory: Arc<Memory>,
+    /// The entries of the inventory.
+    entries: Cache<Entry>,
+    /// Entries that may lack an object; none are looked at where the inventory is not migrated.
+    migration: Option<Arc<Queue<ObjectKey>>>,
 }
 
 impl Waker {
@@ -97,6 +102,9 @@ impl Waker {
     /// An object changed. What others may wait for wakes them.
     fn provider_changed(&self, kind: ProviderType, change: &Change<'_, ProviderRecord>) {
         self.wake(kind, change.key);
+        if let (Some(gone), None) = (change.before, change.now) {
+            self.migrate(&gone.label());
+        }
         let facts = |it: Option<&Arc<ProviderRecord>>| it.map(|it| public_facts(it));
         if facts(change.before) != facts(change.now) {
             self.wake_others(kind, change.key);
@@ -113,18 +121,38 @@ impl Waker {
 
     fn deployment_changed(&self, change: &Change<'_, DeploymentRecord>) {
         let Some(deployment) = change.now.or(change.before) else { return };
-        let before = change.before.map(|it| &it.availability);
-        if before == change.now.map(|it| &it.availability) {
+        let availability = |it: Option<&Arc<DeploymentRecord>>| it.map(|it| it.availability.clone());
+        let is_down = |it: Option<&Arc<DeploymentRecord>>| it.map(|it| it.is_scaled_down());
+        let is_scaled = is_down(change.before) != is_down(change.now);
+        if !is_scaled && availability(change.before) == availability(change.now) {
             return;
         }
         for provider in self.providers.all() {
             if provider.label() == deployment.provider {
                 self.wake(provider.kind, &provider.key);
-                if provider.kind == ProviderType::Core {
+                // A change of the contract waits until all are scaled to 0, and installations wait for core.
+                if is_scaled || provider.kind == ProviderType::Core {
                     self.wake_others(provider.kind, &provider.key);
                 }
             }
         }
+    }
+
+    /// The inventory changed: providers wait for others to be installed, upgraded or deleted.
+    fn entry_changed(&self, change: &Change<'_, Entry>) {
+        for provider in self.providers.all() {
+            self.wake(provider.kind, &provider.key);
+        }
+        if change.now.is_some() {
+            self.migrate(&change.key.name);
+        }
+    }
+
+    /// Looks whether the entries of a provider have an object.
+    fn migrate(&self, label: &str) {
+        let Some(migration) = &self.migration else { return };
+        let entries = self.entries.keys().into_iter().filter(|it| *it.name == *label);
+        entries.for_each(|it| migration.add(it));
     }
 
     fn component_changed(&self, label: &str) {
@@ -137,6 +165,7 @@ impl Waker {
     fn input_changed(&self, namespace: &str) {
         for provider in self.providers.all() {
             if *provider.key.namespace == *namespace && waits_for_input(&provider) {
+                self.memory.forget_contract(&(provider.kind, provider.key.clone()));
                 self.wake(provider.kind, &provider.key);
             }
         }
@@ -155,15 +184,23 @@ fn public_facts(provider: &ProviderRecord) -> impl PartialEq + use<> {
     )
 }
 
-/// Whether a change of a Secret or ConfigMap may help: something could not be fetched.
+/// Whether a change of a Secret or ConfigMap may help: something that depends on them went wrong.
 fn waits_for_input(provider: &ProviderRecord) -> bool {
-    let is_fetch = |it: &Condition| {
+    let reasons = [
+        reason::COMPONENTS_FETCH,
+        reason::COMPONENTS_CUSTOMIZATION,
+        reason::COMPONENTS_UPGRADE,
+        reason::CONTRACT_MISMATCH,
+        reason::FETCH_CONFIG_INVALID,
+        reason::FORBIDDEN,
+        reason::INSTALL_FAILED,
+    ];
+    let types = [condition::PREFLIGHT, condition::INSTALLED, condition::UPGRADED];
+    provider.status.conditions.iter().any(|it| {
         it.status == ConditionStatus::False
-            && [reason::COMPONENTS_FETCH, reason::CONTRACT_MISMATCH, reason::FETCH_CONFIG_INVALID]
-                .contains(&it.reason.as_str())
-    };
-    provider.status.conditions.iter().any(is_fetch)
-        || provider.condition(condition::INSTALLED).is_some_and(|it| it.status == ConditionStatus::False)
+            && types.contains(&it.type_.as_str())
+            && reasons.contains(&it.reason.as_str())
+    })
 }
 
 /// Adds the operator to a manager.
@@ -176,7 +213,13 @@ pub fn register(manager: &mut Manager, fetcher: Fetcher, options: Options) {
     let providers = Arc::new(Providers::default());
     let memory = Arc::new(Memory::default());
     let queues = ProviderType::ALL.map(|kind| (kind, Arc::new(Queue::default())));
-    let waker = Arc::new(Waker { queues, providers: Arc::clone(&providers), memory: Arc::clone(&memory) });
+    let waker = Arc::new(Waker {
+        queues,
+        providers: Arc::clone(&providers),
+        memory: Arc::clone(&memory),
+        entries: Cache::default(),
+        migration: options.migrate_inventory.then(Arc::default),
+    });
     let deployments = Cache::<DeploymentRecord>::default();
 
     let mut handles = Vec::new();
@@ -244,18 +287,15 @@ pub fn register(manager: &mut Manager, fetcher: Fetcher, options: Options) {
         let resync = resync(period, providers.cache(*kind).clone(), Arc::clone(queue), || {});
         manager.background("the providers' resync", resync);
     }
-    if options.migrate_inventory {
-        register_migration(manager, cluster, providers, writer);
+    watch_inventory(manager, &waker);
+    if let Some(queue) = &waker.migration {
+        let recorder = manager.recorder("capstan-operator");
+        let migration = Migration { cluster, providers, writer, recorder };
+        manager.controller("inventory-migration", queue, Arc::new(migration), 1);
     }
 }
 
-fn register_migration(
-    manager: &mut Manager,
-    cluster: ManagementCluster,
-    providers: Arc<Providers>,
-    writer: Writer,
-) {
-    let queue = Arc::new(Queue::default());
+fn watch_inventory(manager: &mut Manager, waker: &Arc<Waker>) {
     let version = capstan_api::inventory::VERSION;
     let gvk = GroupVersionKind::gvk(CLUSTERCTL_GROUP, version, capstan_api::inventory::KIND);
     let target = WatchTarget {
@@ -264,15 +304,9 @@ fn register_migration(
         label_selector: None,
         field_selector: None,
     };
-    let on_entry = Arc::clone(&queue);
-    let listener = move |change: Change<'_, Entry>| {
-        if change.now.is_some() {
-            on_entry.add(change.key.clone());
-        }
-    };
-    manager.watch(target, |object| Entry(object.metadata), &Cache::default(), listener);
-    let migration = Migration { cluster, providers, writer };
-    manager.controller("inventory-migration", &queue, Arc::new(migration), 1);
+    let on_entry = Arc::clone(waker);
+    let listener = move |change: Change<'_, Entry>| on_entry.entry_changed(&change);
+    manager.watch(target, |object| Entry(object.metadata), &waker.entries, listener);
 }
 
 /// An entry of the inventory: that it exists is all that is kept.
@@ -343,8 +377,11 @@ impl Reconciler for ProviderReconciler {
                 shared.release_inputs();
                 return Ok(Next::Settled);
             };
-            match shared.pass(provider).await {
+            match shared.pass(Arc::clone(&provider)).await {
                 Ok(Then::Continue) => {}
+                Err(ProviderError::Server(error)) if !is_transient(&error.source) => {
+                    return Ok(shared.report_refusal(provider, &error).await?);
+                }
                 Ok(Then::Rest) => return Ok(Next::Settled),
                 Ok(Then::Again(delay)) => return Ok(Next::Again(delay)),
                 Err(ProviderError::Write(error)) if error.is_conflict() => {
@@ -368,55 +405,145 @@ impl Reconciler for ProviderReconciler {
 impl Shared {
     /// Reads, decides, acts: once.
     async fn pass(&self, provider: Arc<ProviderRecord>) -> Result<Then, ProviderError> {
-        let key = (provider.kind, provider.key.clone());
-        let doubt = self.memory.doubt(&key, provider.uid());
-        let snapshot = self.snapshot(provider, doubt == Doubt::Now).await?;
-        let provider = &*snapshot.provider;
-        let Plan { step, reports, obsolete } = decide(&snapshot);
-        debug!(provider = provider.full_name(), ?step, "decided");
-        let outcome = match progress(&step) {
-            Some(progress) => {
-                let snapshot = self.report_progress(snapshot, progress).await?;
-                self.act(&snapshot, &key, step).await?.map(|it| (snapshot, it))
+        let (snapshot, doubt) = self.look(provider).await?;
+        let plan = decide(&snapshot);
+        debug!(provider = snapshot.provider.full_name(), step = ?plan.step, "decided");
+        let then = if plan.step.needs_turn() {
+            self.take_turn(snapshot, plan).await?
+        } else {
+            match self.act_alone(&snapshot, &plan.step).await? {
+                Some(outcome) => self.finish(&snapshot, plan, outcome).await?,
+                None => return Ok(Then::Rest),
             }
-            None => self.act(&snapshot, &key, step).await?.map(|it| (snapshot, it)),
         };
-        let Some((snapshot, mut outcome)) = outcome else { return Ok(Then::Rest) };
-        // What the plan says holds unless the step says otherwise.
-        let fresh = reports.into_iter().filter(|it| !outcome.reports.iter().any(|new| new.type_ == it.type_));
-        outcome.reports.splice(0..0, fresh.collect::<Vec<_>>());
-        outcome.obsolete.extend(obsolete);
-        let then = outcome.then;
-        self.write_status(&snapshot, outcome).await?;
         Ok(match (then, doubt) {
             (Then::Rest, Doubt::After(delay)) => Then::Again(delay),
             (then, _) => then,
         })
     }
 
-    async fn snapshot(
+    /// Waits for the provider's turn, decides again from what is there then, and acts only if that is the same.
+    ///
+    /// The turn lasts until the status is written: what others decide on is what was done.
+    async fn take_turn(&self, snapshot: Snapshot, plan: Plan) -> Result<Then, ProviderError> {
+        let snapshot = match progress(&plan.step) {
+            Some(progress) => self.report_progress(snapshot, progress).await?,
+            None => snapshot,
+        };
+        let prepared = match self.executor.prepare(&snapshot, &plan.step).await {
+            Ok(Prepared::Blocked(outcome)) => return self.finish(&snapshot, plan, outcome).await,
+            Ok(prepared) => prepared,
+            Err(trouble) => {
+                let outcome = self.failed(&snapshot, trouble, &plan.step);
+                return self.finish(&snapshot, plan, outcome).await;
+            }
+        };
+        let key = (snapshot.provider.kind, snapshot.provider.key.clone());
+        if let Prepared::Release { release, is_kept: false } = &prepared {
+            let spec = &snapshot.provider.spec;
+            self.memory.learn_contract(&key, snapshot.provider.uid(), spec, &release.contract);
+        }
+        let _turn = self.executor.turn().await;
+        let Some(provider) = self.providers.cache(key.0).get(&key.1) else { return Ok(Then::Continue) };
+        let (fresh, _) = self.look(provider).await?;
+        let again = decide(&fresh);
+        let asked = |it: &Snapshot| (it.provider.metadata.uid.clone(), it.provider.generation());
+        if again.step != plan.step || asked(&fresh) != asked(&snapshot) {
+            return Ok(Then::Continue);
+        }
+        let Some(outcome) = self.act(&fresh, &key, &again.step, prepared).await? else {
+            return Ok(Then::Rest);
+        };
+        let after = self.with_deployments_of_now(fresh).await;
+        self.finish(&after, again, outcome).await
+    }
+
+    /// Reports what the plan says, unless the step says otherwise, and what came of the step.
+    async fn finish(
         &self,
-        provider: Arc<ProviderRecord>,
-        is_unverified: bool,
-    ) -> Result<Snapshot, ProviderError> {
+        snapshot: &Snapshot,
+        plan: Plan,
+        mut outcome: Outcome,
+    ) -> Result<Then, ProviderError> {
+        let Plan { reports, obsolete, .. } = plan;
+        let fresh = reports.into_iter().filter(|it| !outcome.reports.iter().any(|new| new.type_ == it.type_));
+        outcome.reports.splice(0..0, fresh.collect::<Vec<_>>());
+        outcome.obsolete.extend(obsolete);
+        let then = outcome.then;
+        self.write_status(snapshot, outcome).await?;
+        Ok(then)
+    }
+
+    /// Everything that a decision is made from.
+    async fn look(&self, provider: Arc<ProviderRecord>) -> Result<(Snapshot, Doubt), ProviderError> {
+        let (key, uid) = ((provider.kind, provider.key.clone()), provider.uid().to_owned());
+        let doubt = self.memory.doubt(&key, &uid);
+        let inventory = self.executor.inventory().await?.providers;
+        let mut snapshot = self.known(provider, inventory);
+        snapshot.is_unverified = doubt == Doubt::Now;
+        let is_noted = snapshot.deployments_of(&snapshot.provider).any(DeploymentRecord::is_scaled_down);
+        let may_be_paused =
+            snapshot.provider.is_paused() || is_noted || self.memory.is_scaled_down(&key, &uid);
+        if may_be_paused {
+            // The watch may be late, and how much runs decides on what becomes of the replicas.
+            let found = self.executor.deployments(&snapshot.provider).await?;
+            self.replace_deployments(&mut snapshot, found);
+        }
+        Ok((snapshot, doubt))
+    }
+
+    /// What this process knows without a request.
+    fn known(&self, provider: Arc<ProviderRecord>, inventory: Vec<Installed>) -> Snapshot {
+        let (key, uid) = ((provider.kind, provider.key.clone()), provider.uid().to_owned());
         let mut others = self.providers.all();
         others.retain(|it| (it.kind, &it.key) != (provider.kind, &provider.key));
         let deployments = self.deployments.keys().iter().filter_map(|it| self.deployments.get(it)).collect();
-        let inventory = self.executor.inventory().await?.providers;
-        let key = (provider.kind, provider.key.clone());
-        let expected_deployments = self.memory.deployments(&key, provider.uid());
-        let mut snapshot = Snapshot {
-            is_scaled_down: provider.is_scaled_down() || self.memory.is_scaled_down(&key, provider.uid()),
+        Snapshot {
+            expected_deployments: self.memory.deployments(&key, &uid),
+            wanted_contract: self.memory.contract(&key, &uid, &provider.spec),
+            applied: self.memory.applied(&key, &uid),
             provider,
             others,
             inventory,
             deployments,
-            expected_deployments,
-            is_unverified,
+            is_unverified: false,
+        }
+    }
+
+    /// The snapshot after a step: what was written is not available before its controllers have seen it.
+    async fn with_deployments_of_now(&self, mut snapshot: Snapshot) -> Snapshot {
+        let key = (snapshot.provider.kind, snapshot.provider.key.clone());
+        snapshot.expected_deployments = self.memory.deployments(&key, snapshot.provider.uid());
+        // What cannot be read counts as missing, until the next look.
+        let found = self.executor.deployments(&snapshot.provider).await.unwrap_or_default();
+        self.replace_deployments(&mut snapshot, found);
+        snapshot
+    }
+
+    fn replace_deployments(&self, snapshot: &mut Snapshot, found: Vec<DeploymentRecord>) {
+        let (label, namespace) = (snapshot.provider.label(), snapshot.provider.key.namespace.to_string());
+        let is_own = |it: &DeploymentRecord| {
+            it.provider == label && it.metadata.namespace.as_deref() == Some(namespace.as_str())
         };
-        let is_noted = snapshot.deployments_of(&snapshot.provider).any(DeploymentRecord::is_scaled_down);
-        snapshot.is_scaled_down |= is_noted;
-        Ok(snapshot)
+        snapshot.deployments.retain(|it| !is_own(it));
+        for deployment in found {
+            // What follows must not be decided on an older state.
+            self.deployments.remember(&ObjectKey::new(&namespace, deployment.name()), deployment.clone());
+            snapshot.deployments.push(Arc::new(deployment));
+        }
+    }
+
+    /// Reports a refusal of the API server that does not pass by itself.
+    async fn report_refusal(
+        &self,
+        provider: Arc<ProviderRecord>,
+        error: &ServerError,
+    ) -> Result<Next, ProviderError> {
+        let trouble = Trouble::of_objects(reason::INSTALL_FAILED, error.to_string());
+        let report = Report::new(condition::PREFLIGHT, false, trouble.reason).with_message(trouble.message);
+        let snapshot = self.known(provider, Vec::new());
+        self.write_status(&snapshot, Outcome::then(trouble.then).report(report)).await?;
+        Ok(Next::Again(RETRY))
     }
 
     /// Writes progress, unless it is a repetition of what failed before; returns the snapshot after it.
@@ -433,97 +560,122 @@ impl Shared {
         Ok(Snapshot { provider: provider.unwrap_or_else(|| Arc::clone(&snapshot.provider)), ..snapshot })
     }
 
-    /// Carries out a step; nothing is left to report if the object is released.
-    async fn act(
-        &self,
-        snapshot: &Snapshot,
-        key: &ProviderKey,
-        step: Step,
-    ) -> Result<Option<Outcome>, ProviderError> {
+    /// Carries out a step that writes only the provider object; nothing is left to report if that is released.
+    async fn act_alone(&self, snapshot: &Snapshot, step: &Step) -> Result<Option<Outcome>, ProviderError> {
         let provider = &*snapshot.provider;
-        let done = match step {
-            Step::Rest => return Ok(Some(Outcome::then(Then::Rest))),
+        let then = match step {
             Step::Hold => {
                 self.hold(provider).await?;
-                return Ok(Some(Outcome::then(Then::Continue)));
+                Then::Continue
             }
             Step::FindVersion => match self.executor.latest(provider).await {
                 Ok(version) => {
                     self.set_version(provider, &version).await?;
-                    return Ok(Some(Outcome::then(Then::Continue)));
+                    Then::Continue
                 }
-                Err(trouble) => return Ok(Some(Outcome::failed(trouble, condition::INSTALLED))),
+                Err(trouble) => return Ok(Some(self.failed(snapshot, trouble, step))),
             },
             Step::SetVersion(version) => {
-                self.set_version(provider, &version).await?;
-                return Ok(Some(Outcome::then(Then::Continue)));
+                self.set_version(provider, version).await?;
+                Then::Continue
             }
-            Step::Adopt { version } => {
-                return Ok(Some(
-                    self.executor
-                        .adopt(snapshot, &version)
-                        .await
-                        .unwrap_or_else(failed(condition::INSTALLED)),
-                ));
+            Step::Release => {
+                self.release(provider).await?;
+                return Ok(None);
             }
-            Step::Install { version } => {
-                self.memory.begin(key, provider.uid());
-                self.executor.install(snapshot, &version).await.map_err(|it| (it, condition::INSTALLED))
+            _ => Then::Rest,
+        };
+        Ok(Some(Outcome::then(then)))
+    }
+
+    /// Carries out a step in the provider's turn; nothing is left to report if the object is released.
+    async fn act(
+        &self,
+        snapshot: &Snapshot,
+        key: &ProviderKey,
+        step: &Step,
+        prepared: Prepared,
+    ) -> Result<Option<Outcome>, ProviderError> {
+        let provider = &*snapshot.provider;
+        let uid = provider.uid();
+        let done = match (step, prepared) {
+            (Step::Install { version }, Prepared::Release { release, .. }) => {
+                self.memory.begin(key, uid);
+                self.executor.install(snapshot, version, &release).await
             }
-            Step::Upgrade { version } => {
-                self.memory.begin(key, provider.uid());
-                self.executor.upgrade(snapshot, &version).await.map_err(|it| (it, condition::UPGRADED))
+            (Step::Upgrade { version }, Prepared::Release { release, .. }) => {
+                self.memory.begin(key, uid);
+                self.executor.upgrade(snapshot, version, &release).await
             }
-            Step::Apply { version } => {
-                self.memory.begin(key, provider.uid());
-                let done = self.executor.apply(snapshot, &version, Cause::Change).await;
-                done.map_err(|it| (it, condition::INSTALLED))
+            (Step::Apply { version }, prepared) => {
+                self.memory.begin(key, uid);
+                self.executor.apply(snapshot, version, Cause::Change, prepared).await
             }
-            Step::Verify { version } => {
-                self.memory.begin(key, provider.uid());
-                let done = self.executor.apply(snapshot, &version, Cause::Drift).await;
-                done.map_err(|it| (it, condition::INSTALLED))
+            (Step::Verify { version }, prepared) => {
+                self.memory.begin(key, uid);
+                self.executor.apply(snapshot, version, Cause::Drift, prepared).await
             }
-            Step::Unpause { version } => {
-                self.memory.begin(key, provider.uid());
-                let done = self.executor.unpause(snapshot, &version).await;
+            (Step::Unpause { version }, prepared) => {
+                self.memory.begin(key, uid);
+                let done = self.executor.unpause(snapshot, version, prepared).await;
                 if done.is_ok() {
-                    self.memory.scaled_down(key, provider.uid(), false);
+                    self.memory.scaled_down(key, uid, false);
                 }
-                done.map_err(|it| (it, condition::INSTALLED))
+                done
             }
-            Step::Pause => {
-                self.memory.scaled_down(key, provider.uid(), true);
+            (Step::Adopt { version }, _) => {
+                let adopted = self.executor.adopt(snapshot, version).await;
+                return Ok(Some(adopted.unwrap_or_else(|it| self.failed(snapshot, it, step))));
+            }
+            (Step::Pause, _) => {
+                self.memory.scaled_down(key, uid, true);
                 let paused = self.executor.pause(provider).await;
-                return Ok(Some(paused.unwrap_or_else(failed(condition::INSTALLED))));
+                return Ok(Some(paused.unwrap_or_else(|it| self.failed(snapshot, it, step))));
             }
-            Step::Delete => match self.executor.delete(provider).await {
+            (Step::Delete, _) => match self.executor.delete(provider).await {
                 Ok(None) => {
                     self.release(provider).await?;
                     return Ok(None);
                 }
                 Ok(Some(blocked)) => return Ok(Some(blocked)),
-                Err(trouble) => return Ok(Some(Outcome::failed(trouble, condition::INSTALLED))),
+                Err(trouble) => return Ok(Some(self.failed(snapshot, trouble, step))),
             },
-            Step::Release => {
-                self.release(provider).await?;
-                return Ok(None);
-            }
+            // The others need no turn.
+            _ => return Ok(Some(Outcome::then(Then::Continue))),
         };
         Ok(Some(match done {
             Ok(done) => self.done(snapshot, key, done),
-            Err((trouble, condition)) => Outcome::failed(trouble, condition),
+            Err(trouble) => self.failed(snapshot, trouble, step),
         }))
+    }
+
+    /// What came of a step that failed. One that compares is still due.
+    fn failed(&self, snapshot: &Snapshot, trouble: Trouble, step: &Step) -> Outcome {
+        let provider = &*snapshot.provider;
+        if let Step::Verify { .. } = step {
+            self.memory.unverified(&(provider.kind, provider.key.clone()), provider.uid());
+            if !trouble.is_cut_off {
+                let message = clamped(trouble.message.clone());
+                self.recorder.record(&event_target(provider), Severity::Warning, "DriftCheckFailed", message);
+            }
+        }
+        Outcome::failed(trouble.of_source(provider), step)
     }
 
     /// Remembers what was done.
     fn done(&self, snapshot: &Snapshot, key: &ProviderKey, done: Done) -> Outcome {
         let Done { outcome, deployments, kinds, drift } = done;
-        self.drift.ensure(&kinds);
-        self.memory.verified(key, snapshot.provider.uid(), deployments);
+        let uid = snapshot.provider.uid();
+        self.memory.verified(key, uid, deployments);
+        self.memory.apply(key, uid, &snapshot.provider.spec);
+        match kinds {
+            Some(kinds) => self.drift.ensure(&kinds),
+            // Without a watch on them, the next comparison is due at once.
+            None => self.memory.unverified(key, uid),
+        }
         if !drift.is_empty() {
             let target = event_target(&snapshot.provider);
-            let words = drift.join("; ");
+            let words = clamped(drift.join("; "));
             self.recorder.record(
                 &target,
                 Severity::Warning,
@@ -542,9 +694,6 @@ impl Shared {
         let mut finalizers = provider.metadata.finalizers.clone().unwrap_or_default();
         finalizers.push(FINALIZER.to_owned());
         self.write(provider, Part::Main, json!({"metadata": {"finalizers": finalizers}})).await?;
-        for warning in warnings(&provider.spec) {
-            self.recorder.record(&event_target(provider), Severity::Warning, "Ignored", warning);
-        }
         Ok(())
     }
 
@@ -570,12 +719,14 @@ impl Shared {
         let provider = &*snapshot.provider;
         let (generation, now) = (provider.generation(), clock::now());
         let mut status = provider.status.clone();
-        for report in outcome.reports {
+        for mut report in outcome.reports {
+            report.message = clamped(report.message);
             conditions::set(&mut status.conditions, report, generation, now);
         }
         for type_ in outcome.obsolete {
             conditions::remove(&mut status.conditions, type_);
         }
+        forget_progress(&mut status.conditions);
         if let Some((version, contract)) = outcome.installed {
             status.installed_version = Some(version);
             status.contract = contract;
@@ -596,6 +747,11 @@ impl Shared {
         }
         self.write(provider, Part::Status, json!({"status": patch})).await?;
         let target = event_target(provider);
+        if provider.status.observed_generation != generation {
+            for warning in warnings(&provider.spec) {
+                self.recorder.record(&target, Severity::Warning, "Ignored", warning);
+            }
+        }
         for condition in changed_conditions(&provider.status.conditions, &status.conditions) {
             self.recorder.record(&target, severity(condition), &condition.reason, event_message(condition));
         }
@@ -657,10 +813,6 @@ fn progress(step: &Step) -> Option<Report> {
         ),
         _ => None,
     }
-}
-
-fn failed(type_: &'static str) -> impl Fn(Trouble) -> Outcome {
-    move |trouble| Outcome::failed(trouble, type_)
 }
 
 /// The conditions that say something else than before. `Ready` repeats others, but for what it says of Deployments.

@@ -87,32 +87,45 @@ pub fn downgrade(provider: &ProviderRecord, installed: &str, wanted: &str) -> Op
 
 /// Whether a provider may be upgraded to a version with this contract.
 ///
-/// Core changes its contract first, while all are paused; the others follow.
+/// Core changes its contract first, while nothing of any provider runs; the others follow.
 pub fn contract_upgrade(snapshot: &Snapshot, wanted: &str) -> Option<Refusal> {
     let provider = &snapshot.provider;
-    let current = provider.status.contract.as_deref();
-    if current.is_none_or(|it| it == wanted) {
+    let current = snapshot.contract_of(provider);
+    if current == Some(wanted) {
         return None;
     }
     if provider.kind != ProviderType::Core
-        && let Some(core) = core_contract(snapshot).filter(|core| *core != wanted)
+        && let Some(core) = snapshot.core().and_then(|it| it.status.contract.as_deref())
+        && core != wanted
     {
         let message = format!(
             "The version implements contract {wanted}, but core implements {core}: upgrade core to contract {wanted} first"
         );
         return Some(Refusal::new(reason::CONTRACT_MISMATCH, message));
     }
-    let running: Vec<String> = [provider]
-        .into_iter()
-        .chain(&snapshot.others)
-        .filter(|it| snapshot.installed_for(it).is_some() && !it.is_paused() && !it.is_deleting())
-        .map(|it| it.full_name())
-        .collect();
-    (!running.is_empty()).then(|| {
+    let running = || {
+        let installed = [provider].into_iter().chain(&snapshot.others);
+        installed.filter(|it| snapshot.installed_for(it).is_some() && !snapshot.is_stopped(it))
+    };
+    let names = |wants_pause: bool| -> Vec<String> {
+        running().filter(|it| it.spec.paused == wants_pause).map(|it| it.full_name()).collect()
+    };
+    let without_object =
+        snapshot.without_object().map(|it| format!("{} {}/{}", it.kind, it.namespace, it.name));
+    let to_do: Vec<String> = [
+        ("set spec.paused of", names(false)),
+        ("wait until nothing runs any more of", names(true)),
+        ("create the missing provider objects, paused, of", without_object.collect()),
+    ]
+    .into_iter()
+    .filter(|(_, names)| !names.is_empty())
+    .map(|(what, names)| format!("{what} {}", names.join(", ")))
+    .collect();
+    (!to_do.is_empty()).then(|| {
         let message = format!(
-            "The version changes the contract from {} to {wanted}, for which all providers must be paused: set spec.paused of {}",
-            current.unwrap_or_default(),
-            running.join(", ")
+            "The version changes the contract from {} to {wanted}, for which all providers must be paused: {}",
+            current.unwrap_or("an unknown one"),
+            to_do.join("; ")
         );
         Refusal::new(reason::WAITING_FOR_PAUSE, message)
     })
@@ -120,20 +133,27 @@ pub fn contract_upgrade(snapshot: &Snapshot, wanted: &str) -> Option<Refusal> {
 
 /// Whether a paused provider may run again: not while a paused one implements another contract than core.
 pub fn unpause(snapshot: &Snapshot) -> Option<Refusal> {
-    let provider = &snapshot.provider;
-    let core = core_contract(snapshot)?;
-    let behind: Vec<String> = [provider]
-        .into_iter()
-        .chain(&snapshot.others)
-        .filter(|it| it.is_paused() && snapshot.installed_for(it).is_some() && !it.is_deleting())
-        .filter_map(|it| {
-            let contract = it.status.contract.as_deref().filter(|it| *it != core)?;
-            Some(format!("{} (contract {contract})", it.full_name()))
-        })
+    let core = snapshot.core()?;
+    let contract = core.status.contract.as_deref()?;
+    let is_behind = |it: &ProviderRecord| {
+        let is_paused = it.is_paused() && !it.is_deleting() && snapshot.installed_for(it).is_some();
+        is_paused && snapshot.contract_of(it) != Some(contract)
+    };
+    let unsettled = |it: &ProviderRecord| it.is_paused() && !snapshot.is_settled(it);
+    let all = || [&snapshot.provider].into_iter().chain(&snapshot.others);
+    if !snapshot.is_settled(core) || all().any(|it| unsettled(it)) {
+        let names: Vec<String> =
+            all().filter(|it| !snapshot.is_settled(it)).map(|it| it.full_name()).collect();
+        let message = format!("Upgrades have to end first: {}; this provider stays paused", names.join(", "));
+        return Some(Refusal::new(reason::WAITING_FOR_CONTRACT, message));
+    }
+    let behind: Vec<String> = all()
+        .filter(|it| is_behind(it))
+        .map(|it| format!("{} (contract {})", it.full_name(), snapshot.contract_of(it).unwrap_or("unknown")))
         .collect();
     (!behind.is_empty()).then(|| {
         let message = format!(
-            "Core implements contract {core}, and paused providers do not yet: upgrade {} first; this provider stays paused",
+            "Core implements contract {contract}, and paused providers do not: upgrade {} first; this provider stays paused",
             behind.join(", ")
         );
         Refusal::new(reason::WAITING_FOR_CONTRACT, message)
@@ -150,16 +170,11 @@ pub fn needs_core(snapshot: &Snapshot) -> Option<Refusal> {
         // Another core provider is the one that others need.
         return None;
     }
-    let others: Vec<String> =
-        snapshot.others.iter().filter(|it| it.kind != ProviderType::Core).map(|it| it.full_name()).collect();
+    let objects = snapshot.others.iter().filter(|it| it.kind != ProviderType::Core).map(|it| it.full_name());
+    let entries = snapshot.without_object().filter(|it| it.kind != ProviderType::Core);
+    let entries = entries.map(|it| format!("{} {}/{}", it.kind, it.namespace, it.name));
+    let others: Vec<String> = objects.chain(entries).collect();
     (!others.is_empty()).then(|| {
         Refusal::new(reason::IN_USE, format!("Other providers need core: delete {} first", others.join(", ")))
     })
-}
-
-/// The contract of the installed core provider.
-fn core_contract(snapshot: &Snapshot) -> Option<&str> {
-    let mut all = [&snapshot.provider].into_iter().chain(&snapshot.others);
-    let core = all.find(|it| it.kind == ProviderType::Core && snapshot.installed_for(it).is_some())?;
-    core.status.contract.as_deref()
 }

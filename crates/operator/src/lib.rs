@@ -16,6 +16,7 @@ pub mod memory;
 pub mod migration;
 pub mod outcome;
 pub mod pause;
+pub mod placement;
 pub mod plan;
 pub mod record;
 pub mod rights;

@@ -2,16 +2,22 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use capstan_api::provider::ProviderType;
+use capstan_api::{
+    operator::{FetchConfiguration, ProviderSpec},
+    provider::ProviderType,
+};
 use capstan_runtime::ObjectKey;
 use tokio::time::Instant;
 
 /// How long changes of a provider's objects are collected before they are looked at: a rollout changes many.
 const QUIET: Duration = Duration::from_millis(700);
+
+/// How long the contract of a version that was fetched is used before it is fetched again.
+const CONTRACT_MAX_AGE: Duration = crate::fetch::LISTINGS_MAX_AGE;
 
 /// A provider object.
 pub type ProviderKey = (ProviderType, ObjectKey);
@@ -26,8 +32,21 @@ struct Known {
     changed: Option<Instant>,
     /// The Deployments of the release.
     deployments: Option<Vec<String>>,
-    /// Whether this process scaled its Deployments to 0.
+    /// Whether this process scaled its Deployments to 0: the watch may be late.
     is_scaled_down: bool,
+    /// The contract of a version that was fetched.
+    contract: Option<KnownContract>,
+    /// The spec that was carried out last.
+    applied: Option<Arc<ProviderSpec>>,
+}
+
+/// The contract of a version, and what it was fetched with.
+#[derive(Clone, Debug)]
+struct KnownContract {
+    /// The spec's version, and where it said that releases are.
+    request: (Option<String>, Option<FetchConfiguration>),
+    contract: String,
+    at: Instant,
 }
 
 /// What this process knows of providers.
@@ -96,6 +115,43 @@ impl Memory {
         self.entry(key, uid, |known| known.is_scaled_down = is_scaled_down);
     }
 
+    /// A comparison failed: it is still due.
+    pub fn unverified(&self, key: &ProviderKey, uid: &str) {
+        self.entry(key, uid, |known| known.is_verified = false);
+    }
+
+    /// The contract of the version that a spec asks for, if it was fetched lately.
+    pub fn contract(&self, key: &ProviderKey, uid: &str, spec: &ProviderSpec) -> Option<String> {
+        let known = self.lock();
+        let contract = known.get(key).filter(|it| it.uid == uid)?.contract.as_ref()?;
+        let is_known = contract.at.elapsed() < CONTRACT_MAX_AGE && contract.request == request(spec);
+        is_known.then(|| contract.contract.clone())
+    }
+
+    /// The version that a spec asks for was fetched.
+    pub fn learn_contract(&self, key: &ProviderKey, uid: &str, spec: &ProviderSpec, contract: &str) {
+        let contract =
+            KnownContract { request: request(spec), contract: contract.to_owned(), at: Instant::now() };
+        self.entry(key, uid, |known| known.contract = Some(contract));
+    }
+
+    /// What a release is fetched from changed.
+    pub fn forget_contract(&self, key: &ProviderKey) {
+        if let Some(known) = self.lock().get_mut(key) {
+            known.contract = None;
+        }
+    }
+
+    /// The spec that was carried out last, if this process did it.
+    pub fn applied(&self, key: &ProviderKey, uid: &str) -> Option<Arc<ProviderSpec>> {
+        self.lock().get(key).filter(|it| it.uid == uid)?.applied.clone()
+    }
+
+    /// A spec was carried out.
+    pub fn apply(&self, key: &ProviderKey, uid: &str, spec: &ProviderSpec) {
+        self.entry(key, uid, |known| known.applied = Some(Arc::new(spec.clone())));
+    }
+
     /// Forgets a provider.
     pub fn forget(&self, key: &ProviderKey) {
         self.lock().remove(key);
@@ -115,9 +171,29 @@ impl Memory {
     }
 }
 
+fn request(spec: &ProviderSpec) -> (Option<String>, Option<FetchConfiguration>) {
+    (spec.version.clone(), spec.fetch_config.clone())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_contract_is_known_for_a_while_and_for_what_it_was_fetched_from() {
+        let (memory, key) = (Memory::default(), (ProviderType::Core, ObjectKey::new("n", "a")));
+        let spec =
+            |version: &str| ProviderSpec { version: Some(version.to_owned()), ..ProviderSpec::default() };
+        let known = |uid: &str, version: &str| memory.contract(&key, uid, &spec(version));
+        memory.learn_contract(&key, "1", &spec("v1.0.0"), "v1beta2");
+        assert_eq!(known("1", "v1.0.0").as_deref(), Some("v1beta2"));
+        assert_eq!((known("1", "v1.1.0"), known("2", "v1.0.0")), (None, None));
+        memory.forget_contract(&key);
+        assert_eq!(known("1", "v1.0.0"), None, "a ConfigMap changed");
+        memory.learn_contract(&key, "1", &spec("v1.0.0"), "v1beta2");
+        tokio::time::advance(CONTRACT_MAX_AGE).await;
+        assert_eq!(known("1", "v1.0.0"), None);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn changes_are_collected_before_they_are_looked_at() {
@@ -138,6 +214,9 @@ mod tests {
         memory.begin(&key, "1");
         memory.verified(&key, "1", None);
         assert_eq!(memory.doubt(&key, "1"), Doubt::None);
+        memory.unverified(&key, "1");
+        assert_eq!(memory.doubt(&key, "1"), Doubt::Now, "a comparison failed");
+        memory.verified(&key, "1", None);
         assert_eq!(memory.doubt(&key, "2"), Doubt::Now, "another object of the same name");
         assert_eq!(memory.deployments(&key, "2"), None);
     }

@@ -10,8 +10,10 @@ use capstan_management::{
 use capstan_runtime::{
     ObjectKey,
     controller::{Next, Reconciler},
+    events::{Recorder, Severity},
     writer::{WriteError, Writer},
 };
+use k8s_openapi::api::core::v1::ObjectReference;
 use serde_json::{Value, json};
 use tracing::info;
 
@@ -22,6 +24,7 @@ pub(crate) struct Migration {
     pub(crate) cluster: ManagementCluster,
     pub(crate) providers: Arc<Providers>,
     pub(crate) writer: Writer,
+    pub(crate) recorder: Recorder,
 }
 
 /// An entry could not be migrated.
@@ -51,7 +54,12 @@ impl Reconciler for Migration {
         let Some(object) = object_for(entry, &self.providers.all()) else { return Ok(Next::Settled) };
         let place = ObjectKey::new(&entry.namespace, &entry.name);
         match self.writer.create(&resource(entry.kind), &place, &object).await {
-            Ok(()) => info!(provider = entry.label(), namespace = entry.namespace, "provider object created"),
+            Ok(()) => {
+                info!(provider = entry.label(), namespace = entry.namespace, "provider object created");
+                let message =
+                    format!("Created for {} {}, which another tool installed", entry.label(), entry.version);
+                self.recorder.record(&target(entry), Severity::Normal, "Migrated", message);
+            }
             Err(error) if error.is_already_there() => {}
             Err(error) => return Err(error.into()),
         }
@@ -64,6 +72,17 @@ impl Reconciler for Migration {
             MigrationError::Write(error) => !error.is_ordinary(),
             MigrationError::NotListed => false,
         }
+    }
+}
+
+fn target(entry: &Installed) -> ObjectReference {
+    let resource = resource(entry.kind);
+    ObjectReference {
+        api_version: Some(resource.api_version),
+        kind: Some(resource.kind),
+        namespace: Some(entry.namespace.clone()),
+        name: Some(entry.name.clone()),
+        ..ObjectReference::default()
     }
 }
 

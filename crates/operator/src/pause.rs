@@ -1,25 +1,54 @@
 //! Paused providers: their Deployments are scaled to 0, and stay there whatever is applied.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use capstan_api::operator::annotation::ORIGINAL_REPLICAS;
 use capstan_management::ObjectRef;
 use serde_json::{Value, json};
 
-/// The original replicas of Deployments that are scaled to 0, by the Deployments' names.
-pub type OriginalReplicas = HashMap<String, String>;
+use crate::snapshot::Snapshot;
 
-/// Makes the Deployments of a release stay at 0, with their original replicas: those that are noted already, else those of
-/// the release.
-pub fn keep_down(objects: &mut [Value], original: &OriginalReplicas) {
-    for deployment in objects.iter_mut().filter(|it| is_deployment(it)) {
-        let name = deployment["metadata"]["name"].as_str().unwrap_or_default();
-        let replicas = original.get(name).cloned().unwrap_or_else(|| match &deployment["spec"]["replicas"] {
-            Value::Number(number) => number.to_string(),
-            _ => "1".to_owned(),
-        });
-        deployment["metadata"]["annotations"][ORIGINAL_REPLICAS] = json!(replicas);
-        deployment["spec"]["replicas"] = json!(0);
+/// The Deployments of a provider of which at least one is scaled to 0.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Paused {
+    /// Those that are scaled to 0, with their original replicas.
+    down: HashMap<String, String>,
+    /// Those that run: they were scaled up again already.
+    up: HashSet<String>,
+}
+
+impl Paused {
+    /// The Deployments of a snapshot's provider; none if nothing of it is scaled to 0.
+    pub fn of(snapshot: &Snapshot) -> Option<Self> {
+        let mut found = Self::default();
+        for deployment in snapshot.deployments_of(&snapshot.provider) {
+            let name = deployment.name().to_owned();
+            match deployment.original_replicas() {
+                Some(replicas) => drop(found.down.insert(name, replicas.to_owned())),
+                None => drop(found.up.insert(name)),
+            }
+        }
+        let is_down = !found.down.is_empty() || (found.up.is_empty() && snapshot.provider.is_scaled_down());
+        is_down.then_some(found)
+    }
+
+    /// Makes the Deployments of a release stay at 0, with their original replicas: those that the spec asks for, else those
+    /// that are noted, else those of the release. What runs is left alone; what is new comes at 0.
+    pub fn keep_down(&self, objects: &mut [Value], from_spec: &HashMap<String, i64>) {
+        for deployment in objects.iter_mut().filter(|it| is_deployment(it)) {
+            let name = deployment["metadata"]["name"].as_str().unwrap_or_default();
+            if self.up.contains(name) {
+                continue;
+            }
+            let wanted = from_spec.get(name).map(ToString::to_string);
+            let original = wanted.or_else(|| self.down.get(name).cloned());
+            let original = original.unwrap_or_else(|| match &deployment["spec"]["replicas"] {
+                Value::Number(number) => number.to_string(),
+                _ => "1".to_owned(),
+            });
+            deployment["metadata"]["annotations"][ORIGINAL_REPLICAS] = json!(original);
+            deployment["spec"]["replicas"] = json!(0);
+        }
     }
 }
 
@@ -43,18 +72,27 @@ mod tests {
             deployment("known", json!({"replicas": 1})),
             deployment("new", json!({"replicas": 2})),
             deployment("open", json!({})),
+            deployment("wanted", json!({"replicas": 4})),
+            deployment("runs", json!({})),
             json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "known"}}),
         ];
-        let service = objects[3].clone();
-        keep_down(&mut objects, &[("known".to_owned(), "3".to_owned())].into());
-        let found: Vec<_> = objects[..3]
+        let before = objects.clone();
+        let text = |it: &str| it.to_owned();
+        let paused = Paused {
+            down: [(text("known"), text("3")), (text("wanted"), text("1"))].into(),
+            up: [text("runs")].into(),
+        };
+        paused.keep_down(&mut objects, &[("wanted".to_owned(), 4)].into());
+        let found: Vec<_> = objects[..4]
             .iter()
             .map(|it| {
-                (it["spec"]["replicas"].clone(), it["metadata"]["annotations"][ORIGINAL_REPLICAS].clone())
+                assert_eq!(it["spec"]["replicas"], 0);
+                it["metadata"]["annotations"][ORIGINAL_REPLICAS].clone()
             })
             .collect();
-        assert_eq!(found, [(json!(0), json!("3")), (json!(0), json!("2")), (json!(0), json!("1"))]);
-        assert_eq!(objects[3], service);
-        assert_eq!(deployments(&objects), ["known", "new", "open"]);
+        assert_eq!(found, [json!("3"), json!("2"), json!("1"), json!("4")]);
+        // Scaled up before the status said so: it is not touched again.
+        assert_eq!(objects[4..], before[4..]);
+        assert_eq!(deployments(&objects), ["known", "new", "open", "wanted", "runs"]);
     }
 }

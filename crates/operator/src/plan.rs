@@ -2,13 +2,13 @@
 
 use capstan_api::{
     conditions::{self, Condition, ConditionStatus, Report},
-    operator::{condition, problems, reason},
+    operator::{change_problems, condition, problems, reason},
 };
 
 use crate::{
     gates::{self, Refusal},
     record::ProviderRecord,
-    snapshot::Snapshot,
+    snapshot::{Scale, Snapshot},
 };
 
 /// The next step for a provider object.
@@ -71,6 +71,23 @@ pub struct Plan {
     pub obsolete: Vec<&'static str>,
 }
 
+impl Step {
+    /// Whether it writes something else than the provider object: one provider at a time does.
+    pub fn needs_turn(&self) -> bool {
+        match self {
+            Self::Rest | Self::Hold | Self::FindVersion | Self::SetVersion(_) | Self::Release => false,
+            Self::Adopt { .. }
+            | Self::Install { .. }
+            | Self::Upgrade { .. }
+            | Self::Apply { .. }
+            | Self::Verify { .. }
+            | Self::Pause
+            | Self::Unpause { .. }
+            | Self::Delete => true,
+        }
+    }
+}
+
 impl Plan {
     fn new(step: Step) -> Self {
         Self { step, reports: Vec::new(), obsolete: Vec::new() }
@@ -96,7 +113,14 @@ pub fn decide(snapshot: &Snapshot) -> Plan {
     if !is_held(provider) {
         return Plan::new(Step::Hold);
     }
-    if let Some(refusal) = invalid(provider).or_else(|| gates::duplicate(snapshot)) {
+    if let Some(refusal) = gates::duplicate(snapshot) {
+        return refuse(refusal);
+    }
+    // What is wrong with the rest of the spec keeps no provider from being paused.
+    if is_to_be_paused(snapshot) {
+        return Plan::new(Step::Pause);
+    }
+    if let Some(refusal) = invalid(snapshot) {
         return refuse(refusal);
     }
     match snapshot.installed() {
@@ -106,6 +130,14 @@ pub fn decide(snapshot: &Snapshot) -> Plan {
         }
         Some(installed) => keep(snapshot, &installed.version, installed.upgrading_to.as_deref()),
     }
+}
+
+/// Whether anything of an installed provider still runs that is to be paused, or its status does not say yet that nothing
+/// does.
+fn is_to_be_paused(snapshot: &Snapshot) -> bool {
+    let provider = &*snapshot.provider;
+    let is_done = snapshot.scale() == Scale::Down && provider.is_scaled_down();
+    provider.spec.paused && snapshot.installed().is_some() && !is_done
 }
 
 /// What to do for a provider that is not installed.
@@ -135,23 +167,32 @@ fn keep(snapshot: &Snapshot, installed: &str, upgrading_to: Option<&str>) -> Pla
     if let Some(refusal) = gates::downgrade(provider, installed, &wanted) {
         return refuse(refusal);
     }
-    if provider.spec.paused && !(snapshot.is_scaled_down && provider.is_scaled_down()) {
-        return Plan::new(Step::Pause).report(passed());
-    }
     if wanted != installed || upgrading_to.is_some() {
-        return Plan::new(Step::Upgrade { version: wanted });
+        // The contract is known once the release was fetched.
+        let contract = snapshot.wanted_contract.as_deref();
+        return match contract.and_then(|it| gates::contract_upgrade(snapshot, it)) {
+            Some(refusal) => refuse(refusal),
+            None => Plan::new(Step::Upgrade { version: wanted }),
+        };
     }
     let plan = |step| settled(Plan::new(step), provider);
     let version = installed.to_owned();
-    if snapshot.is_scaled_down {
-        return match gates::unpause(snapshot).filter(|_| !provider.spec.paused) {
-            _ if provider.spec.paused => {
-                plan(Step::Rest).report(paused("The provider's Deployments are scaled to 0"))
-            }
-            Some(refusal) => plan(Step::Rest)
-                .report(Report::new(condition::PAUSED, true, refusal.reason).with_message(refusal.message)),
-            None => plan(Step::Unpause { version }),
-        };
+    match snapshot.scale() {
+        Scale::Down if provider.spec.paused => {
+            return plan(Step::Rest).report(paused("The provider's Deployments are scaled to 0"));
+        }
+        Scale::Down => {
+            return match gates::unpause(snapshot) {
+                Some(refusal) => plan(Step::Rest).report(
+                    Report::new(condition::PAUSED, true, refusal.reason).with_message(refusal.message),
+                ),
+                None => plan(Step::Unpause { version }),
+            };
+        }
+        // What was begun is ended: something runs already.
+        Scale::Partly => return plan(Step::Unpause { version }),
+        Scale::Up if provider.is_scaled_down() => return plan(Step::Unpause { version }),
+        Scale::Up => {}
     }
     if !provider.is_applied() {
         return plan(Step::Apply { version });
@@ -175,6 +216,10 @@ fn delete(snapshot: &Snapshot) -> Plan {
     {
         return Plan::new(Step::Release);
     }
+    // A provider that is used runs on until it is deleted, and a change of the contract waits for it.
+    if is_to_be_paused(snapshot) {
+        return Plan::new(Step::Pause);
+    }
     if is_installed
         && !provider.is_deletion_forced()
         && let Some(refusal) = gates::needs_core(snapshot)
@@ -191,11 +236,14 @@ fn is_held(provider: &ProviderRecord) -> bool {
 }
 
 /// What is wrong with the object itself.
-fn invalid(provider: &ProviderRecord) -> Option<Refusal> {
+fn invalid(snapshot: &Snapshot) -> Option<Refusal> {
+    let provider = &*snapshot.provider;
     if let Some(message) = &provider.malformed {
         return Some(Refusal { reason: reason::INVALID_SPEC, message: message.clone() });
     }
-    let problems = problems(provider.kind, &provider.key.name, &provider.spec);
+    let mut problems = problems(provider.kind, &provider.key.name, &provider.spec);
+    // The schema and the webhook refuse this as well, where they are in force.
+    problems.extend(snapshot.applied.iter().flat_map(|it| change_problems(it, &provider.spec)));
     let reason = problems.first()?.reason();
     let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
     Some(Refusal { reason, message: texts.join("; ") })
@@ -220,6 +268,23 @@ pub fn paused(message: &str) -> Report {
 /// The provider cannot be deleted.
 pub fn blocked(message: String) -> Report {
     Report::new(condition::DELETION_BLOCKED, true, reason::IN_USE).with_message(message)
+}
+
+/// Takes away what says that something is under way: a refusal says that it is not.
+pub fn forget_progress(conditions: &mut Vec<Condition>) {
+    if conditions::is_false(conditions, condition::PREFLIGHT) {
+        let is_progress = |it: &Condition| {
+            it.reason == reason::IN_PROGRESS
+                && [condition::INSTALLED, condition::UPGRADED].contains(&it.type_.as_str())
+        };
+        conditions.retain(|it| !is_progress(it));
+    }
+}
+
+/// Whether a version that is installed is that of an upgrade whose end was not reported.
+pub fn ended_upgrade(provider: &ProviderRecord, version: &str) -> bool {
+    conditions::is_false(&provider.status.conditions, condition::UPGRADED)
+        && provider.spec.version.as_deref() == Some(version)
 }
 
 /// Nothing is wanted that failed before: a failed upgrade that was taken back is forgotten.

@@ -144,8 +144,12 @@ impl DeploymentRecord {
 
     /// Whether it is scaled to 0 because its provider is paused.
     pub fn is_scaled_down(&self) -> bool {
-        let annotations = self.metadata.annotations.as_ref();
-        annotations.is_some_and(|it| it.contains_key(annotation::ORIGINAL_REPLICAS))
+        self.original_replicas().is_some()
+    }
+
+    /// The replicas that it had before its provider was paused.
+    pub fn original_replicas(&self) -> Option<&str> {
+        self.metadata.annotations.as_ref()?.get(annotation::ORIGINAL_REPLICAS).map(String::as_str)
     }
 
     /// The Deployment's name.

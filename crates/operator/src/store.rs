@@ -16,7 +16,7 @@ use capstan_manifest::envsubst::Template;
 use capstan_repository::{NotImageOverrides, Provider, ReleaseFiles, Repository, read_image_overrides};
 use serde::{Deserialize, Serialize};
 
-pub use cluster::{load, prune, save};
+pub use cluster::{has_any, load, prune, save};
 pub use parts::{PROVIDER_LABEL, SECRET_TYPE, VERSION_LABEL};
 
 /// A release with everything that it is rendered with.

@@ -12,8 +12,8 @@ use serde_json::Value;
 
 /// Kinds of core whose objects belong to a Cluster and refer to objects of other providers.
 const PARTS_OF_CLUSTERS: [&str; 4] = ["Machine", "MachineSet", "MachineDeployment", "MachinePool"];
-/// How many users are named.
-const NAMED: usize = 50;
+/// How long a list of users may be. What reads a condition has to take all of its message.
+const LONGEST: usize = 14 << 10;
 
 /// A kind without its version.
 type GroupKind = (String, String);
@@ -41,8 +41,14 @@ pub async fn find(
 
 /// A list of users for a message.
 pub fn in_words(users: &[String]) -> String {
-    let named = users.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
-    match users.len().saturating_sub(NAMED) {
+    let mut length = 0;
+    let fits = |it: &&String| {
+        length += it.len() + 2;
+        length <= LONGEST
+    };
+    let fitting: Vec<&str> = users.iter().take_while(fits).map(String::as_str).collect();
+    let named = fitting.join(", ");
+    match users.len() - fitting.len() {
         0 => named,
         more => format!("{named} and {more} more"),
     }
@@ -221,8 +227,10 @@ mod tests {
 
     #[test]
     fn many_users_are_counted() {
-        let users: Vec<String> = (0..52).map(|it| format!("Cluster n/{it}")).collect();
-        assert!(in_words(&users).ends_with("Cluster n/49 and 2 more"));
-        assert_eq!(in_words(&users[..2]), "Cluster n/0, Cluster n/1");
+        let users: Vec<String> = (0..2000).map(|it| format!("Cluster n/{it:04}")).collect();
+        assert!(in_words(&users[..800]).ends_with("Cluster n/0799"), "hundreds are named");
+        let text = in_words(&users);
+        assert!(text.len() < 15 << 10 && text.ends_with(" more"), "{text}");
+        assert_eq!(in_words(&users[..2]), "Cluster n/0000, Cluster n/0001");
     }
 }

@@ -6,7 +6,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::world::{AWS, CORE, World, condition, until_event};
+use crate::world::{AWS, CORE, Release, World, condition, selector, until_event};
 
 fn api(world: &World, group: &str, kind: &str) -> Api<DynamicObject> {
     let kind = capstan_management::Kind::namespaced(group, "v1beta1", kind);
@@ -107,4 +107,99 @@ async fn a_provider_can_be_deleted_and_created_again() {
     world.aws().until_ready().await;
     assert_eq!(world.installed().await, installed);
     operator.stop().await;
+}
+
+/// A CRD of a release, with a name that follows from its kind.
+fn crd(group: &str, kind: &str) -> Value {
+    let plural =
+        if kind.ends_with("Class") { format!("{kind}es") } else { format!("{kind}s") }.to_lowercase();
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.{group}"), "labels": {"cluster.x-k8s.io/v1beta1": "v1beta1"}},
+        "spec": {
+            "group": group, "scope": "Namespaced",
+            "names": {"kind": kind, "listKind": format!("{kind}List"), "plural": plural, "singular": kind.to_lowercase()},
+            "versions": [{
+                "name": "v1beta1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+            }],
+        },
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_belongs_to_a_cluster_keeps_its_provider() {
+    const CAPI: &str = "cluster.x-k8s.io";
+    const INFRASTRUCTURE: &str = "infrastructure.cluster.x-k8s.io";
+    const CONTROL_PLANE: &str = "controlplane.cluster.x-k8s.io";
+    let world = World::new().await;
+    let operator = world.operator();
+    let parts = ["Machine", "MachineSet", "MachineDeployment", "MachinePool", "ClusterClass"];
+    let core =
+        Release { more: parts.map(|it| crd(CAPI, it)).to_vec(), ..Release::core("v1.10.0", "v1beta1") };
+    let own = [(INFRASTRUCTURE, "AWSMachineTemplate"), (CONTROL_PLANE, "AWSManagedControlPlane")];
+    let own = own.map(|(group, kind)| crd(group, kind)).to_vec();
+    world.publish(&core).await;
+    world.publish(&Release { more: own, ..Release::aws("v2.1.0", "v1beta1") }).await;
+    world.create_secret(AWS, "aws-variables", &[("AWS_REGION", "eu-1")]).await;
+    world.core().create(json!({"version": "v1.10.0", "fetchConfig": selector("core")})).await;
+    let spec = json!({"version": "v2.1.0", "secretName": "aws-variables", "fetchConfig": selector("aws")});
+    world.aws().create(spec).await;
+    world.aws().until_ready().await;
+
+    let reference = |group: &str, kind: &str| json!({"apiVersion": format!("{group}/v1beta1"), "kind": kind, "name": "a"});
+    let template = || reference(INFRASTRUCTURE, "AWSMachineTemplate");
+    let machine = |kind: &str| {
+        let spec = json!({"clusterName": "c", "template": {"spec": {"infrastructureRef": template()}}});
+        (kind.to_owned(), spec)
+    };
+    let users = [
+        (
+            "Cluster".to_owned(),
+            json!({"controlPlaneRef": reference(CONTROL_PLANE, "AWSManagedControlPlane")}),
+        ),
+        ("Machine".to_owned(), json!({"clusterName": "c", "infrastructureRef": template()})),
+        machine("MachineSet"),
+        machine("MachineDeployment"),
+        machine("MachinePool"),
+    ];
+    for (kind, spec) in &users {
+        create(&world, object(kind, "used", spec)).await;
+    }
+    // A class counts once a Cluster uses it.
+    create(&world, object("ClusterClass", "class", &json!({"infrastructure": {"ref": template()}}))).await;
+    create(&world, object("Cluster", "topology", &json!({"topology": {"class": "class"}}))).await;
+    // A template of no cluster does not count.
+    create(
+        &world,
+        object("MachineSet", "unused", &json!({"template": {"spec": {"infrastructureRef": template()}}})),
+    )
+    .await;
+
+    world.aws().delete().await;
+    let blocked = world.aws().until_condition("DeletionBlocked", "True", "ProviderInUse").await;
+    let message = condition(&blocked, "DeletionBlocked").2;
+    for (kind, _) in &users {
+        assert!(message.contains(&format!("{kind} default/used")), "{message}");
+    }
+    assert!(message.contains("Cluster default/topology") && !message.contains("unused"), "{message}");
+    for (kind, _) in &users {
+        api(&world, CAPI, kind).delete("used", &DeleteParams::default()).await.unwrap();
+    }
+    world
+        .aws()
+        .until("used by the class alone", |it| {
+            let message = condition(it, "DeletionBlocked").2;
+            message.contains("Cluster default/topology") && !message.contains("default/used")
+        })
+        .await;
+    api(&world, CAPI, "Cluster").delete("topology", &DeleteParams::default()).await.unwrap();
+    world.aws().until_gone().await;
+    operator.stop().await;
+}
+
+fn object(kind: &str, name: &str, spec: &Value) -> Value {
+    json!({"apiVersion": "cluster.x-k8s.io/v1beta1", "kind": kind,
+           "metadata": {"name": name, "namespace": "default"}, "spec": spec})
 }

@@ -3,12 +3,25 @@
 use serde_json::json;
 
 use crate::world::{
-    AWS, CORE, LIMIT, Release, World, arguments, condition, container, replicas, selector, until_event,
+    AWS, CORE, LIMIT, Release, World, arguments, condition, container, replicas, run_operator, selector,
+    until_event,
 };
 use capstan_api::provider::ProviderType;
 use capstan_management::{ManagementCluster, inventory::Inventory};
-use capstan_testkit::wait;
-use kube::ResourceExt;
+use capstan_repository::Environment;
+use capstan_testkit::{
+    faults::{Fault, Injection, RequestId, Transport, Verb},
+    wait,
+};
+use k8s_openapi::{
+    api::core::v1::{ConfigMap, Event},
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, Patch, PatchParams},
+};
+use std::time::{Duration, Instant};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn core_is_installed_from_a_config_map_and_others_follow() {
@@ -157,6 +170,14 @@ async fn flags_and_deployments_are_customized() {
     let limits = container.resources.as_ref().unwrap().limits.as_ref().unwrap();
     assert_eq!(limits["memory"].0, "30Mi");
     until_event(&world.client, CORE, "cluster-api", "Warning Ignored").await;
+    // An edit that has no effect is warned of as well.
+    world.core().edit(json!({"spec": {"manager": {"cacheNamespace": "y"}}})).await;
+    let events: Api<Event> = Api::namespaced(world.client.clone(), CORE);
+    wait::until_any(&events, "a warning of cacheNamespace", LIMIT, |it| {
+        it.reason.as_deref() == Some("Ignored")
+            && it.message.as_ref().is_some_and(|it| it.contains("spec.manager.cacheNamespace"))
+    })
+    .await;
 
     // Taken away again, the release's own values are back.
     let spec = json!({"spec": {"manager": null, "deployment": {"nodeSelector": null, "replicas": null, "containers": null}}});
@@ -286,9 +307,11 @@ async fn bad_input_gives_a_condition_and_recovers() {
     core.create(good).await;
     core.until_ready().await;
     let object = unknown
-        .until("without a source", |it| condition(it, "ProviderInstalled").1 == "FetchConfigValidationError")
+        .until("without a source", |it| {
+            condition(it, "PreflightCheckPassed").1 == "FetchConfigValidationError"
+        })
         .await;
-    let message = condition(&object, "ProviderInstalled").2;
+    let message = condition(&object, "PreflightCheckPassed").2;
     assert!(message.contains("fetchConfig"), "{message}");
 
     // A bad edit of what runs leaves it running, and is forgotten once it is taken back.
@@ -308,5 +331,162 @@ async fn bad_input_gives_a_condition_and_recovers() {
     }
     assert_eq!(world.deployment(CORE).get("capi-controller-manager").await.unwrap().uid(), uid);
     assert_eq!(core.kind, ProviderType::Core);
+    operator.stop().await;
+}
+
+/// Several times as long as a condition or a start may take, for a machine that has other things to do.
+const SOON: Duration = Duration::from_secs(10);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_ready_before_it_is_available_and_others_start_right_after_core() {
+    let world = World::new().await;
+    let operator = world.operator();
+    for release in [Release::core("v1.10.0", "v1beta1"), Release::aws("v2.1.0", "v1beta1")] {
+        world.publish(&release).await;
+    }
+    world.create_secret(AWS, "aws-variables", &[("AWS_REGION", "eu-1")]).await;
+    world.hold_back("capi-controller-manager");
+    world.core().create(json!({"version": "v1.10.0", "fetchConfig": selector("core")})).await;
+    let spec = json!({"version": "v2.1.0", "secretName": "aws-variables", "fetchConfig": selector("aws")});
+    world.aws().create(spec).await;
+    // Ready was never True, not even for a moment.
+    let installed = world
+        .core()
+        .until("installed", |it| {
+            assert_ne!(condition(it, "Ready").0, "True", "{it:?}");
+            condition(it, "ProviderInstalled").0 == "True"
+        })
+        .await;
+    assert_eq!(condition(&installed, "Ready").1, "NoDeploymentAvailableConditionReason");
+    let held = world.core().until_words("Ready", "Deployment capi-controller-manager is not available").await;
+    assert_eq!(condition(&held, "ProviderInstalled").0, "True");
+    world.aws().until_condition("PreflightCheckPassed", "False", "WaitingForCoreProviderReady").await;
+    assert!(world.deployment(AWS).get_opt("capa-controller-manager").await.unwrap().is_none());
+
+    world.let_go(CORE, "capi-controller-manager").await;
+    world.core().until_ready().await;
+    let ready = Instant::now();
+    world.aws().until("started", |it| !condition(it, "ProviderInstalled").0.is_empty()).await;
+    assert!(ready.elapsed() < SOON, "{:?}", ready.elapsed());
+
+    // After an upgrade as well.
+    world.aws().until_ready().await;
+    world.hold_back("capi-controller-manager");
+    world.publish(&Release::core("v1.10.1", "v1beta1")).await;
+    world.core().set_version("v1.10.1").await;
+    world
+        .core()
+        .until("upgraded", |it| {
+            let is_upgraded = it.data["status"]["installedVersion"] == "v1.10.1";
+            assert!(!is_upgraded || condition(it, "Ready").0 == "False", "{it:?}");
+            is_upgraded
+        })
+        .await;
+    world.let_go(CORE, "capi-controller-manager").await;
+    world.core().until_installed("v1.10.1").await;
+    operator.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_release_that_cannot_be_used_is_refused_soon_and_recovers_in_place() {
+    let world = World::new().await;
+    let operator = world.operator();
+    world.publish(&Release::core("v1.10.0", "v1beta1")).await;
+    world.core().create(json!({"version": "v1.10.0", "fetchConfig": selector("core")})).await;
+    world.core().until_ready().await;
+    world.create_secret(AWS, "aws-variables", &[("AWS_REGION", "eu-1")]).await;
+    let maps: Api<ConfigMap> = Api::namespaced(world.client.clone(), AWS);
+    let release = Release::aws("v2.1.0", "v1beta1");
+    let aws = world.aws();
+    let spec = json!({"version": "v2.1.0", "secretName": "aws-variables", "fetchConfig": selector("aws")});
+    aws.create(spec).await;
+    let refused = async |type_: &str, reason: &str, words: &str| {
+        let started = Instant::now();
+        let object = aws.until_words(type_, words).await;
+        assert!(started.elapsed() < SOON, "{words}: {:?}", started.elapsed());
+        assert_eq!(condition(&object, type_).1, reason, "{words}");
+        assert_eq!(condition(&object, "Ready").0, "False", "{words}");
+        let installed = world.deployment(AWS).get_opt("capa-controller-manager").await.unwrap();
+        assert!(installed.is_none(), "{words}");
+    };
+    let fetch = "ComponentsFetchError";
+    refused("ProviderInstalled", fetch, "there are no ConfigMaps").await;
+
+    world.publish_text(&release, "{ this is: [not yaml").await;
+    refused("ProviderInstalled", fetch, "cannot use").await;
+
+    let stray = json!({"apiVersion": "v1", "kind": "ConfigMap",
+                       "metadata": {"name": "stray", "namespace": "kube-system"}, "data": {}});
+    world.publish(&Release { more: vec![stray], ..release.clone() }).await;
+    refused("ProviderInstalled", fetch, "ConfigMap kube-system/stray").await;
+    let anywhere: Api<ConfigMap> = Api::all(world.client.clone());
+    let strays =
+        anywhere.list(&kube::api::ListParams::default().fields("metadata.name=stray")).await.unwrap();
+    assert!(strays.items.is_empty(), "nothing is moved to another namespace");
+
+    // One that cannot be used is named with what it lacks.
+    maps.patch("v2.1.0", &PatchParams::default(), &Patch::Merge(json!({"data": {"metadata": null}})))
+        .await
+        .unwrap();
+    refused("ProviderInstalled", fetch, "metadata").await;
+
+    world.publish(&release).await;
+    let twin = json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "twin", "labels": {"pc": "aws", "provider.cluster.x-k8s.io/version": "v2.1.0"}},
+        "data": {"metadata": release.metadata().to_string(), "components": ""}});
+    aws.edit(json!({"spec": {"fetchConfig": {"selector": {"matchLabels": {"pc": "nothing"}}}}})).await;
+    maps.patch("twin", &PatchParams::apply("story"), &Patch::Apply(twin)).await.unwrap();
+    aws.delete().await;
+    aws.until_gone().await;
+    let spec = json!({"version": "v2.1.0", "secretName": "aws-variables", "fetchConfig": selector("aws")});
+    aws.create(spec).await;
+    let object = aws.until_words("ProviderInstalled", "twin").await;
+    let message = condition(&object, "ProviderInstalled").2;
+    assert!(message.contains("v2.1.0"), "both are named: {message}");
+    maps.delete("twin", &DeleteParams::default()).await.unwrap();
+    aws.until_ready().await;
+    operator.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kind_that_is_not_served_holds_nothing_up() {
+    let world = World::new().await;
+    let crds: Api<CustomResourceDefinition> = Api::all(world.client.clone());
+    let name = "addonproviders.management.cluster.x-k8s.io";
+    crds.delete(name, &DeleteParams::default()).await.unwrap();
+    wait::until_gone(&crds, name, LIMIT).await;
+    let operator = world.operator();
+    world.publish(&Release::core("v1.10.0", "v1beta1")).await;
+    world.core().create(json!({"version": "v1.10.0", "fetchConfig": selector("core")})).await;
+    world.core().until_ready().await;
+    operator.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_failed_try_wrote_is_gone_when_another_version_is_installed() {
+    let world = World::new().await;
+    world.publish(&Release::core("v1.10.0", "v1beta1")).await;
+    world.publish(&Release::core("v1.10.1", "v1beta1")).await;
+    let extra =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "extra", "namespace": CORE}});
+    world.publish(&Release { more: vec![extra], ..Release::core("v1.10.1", "v1beta1") }).await;
+    // The operator ends while it installs: its Deployments come after everything else.
+    let request = RequestId {
+        verb: Verb::Patch,
+        path: "deployments.apps/capi-controller-manager".to_owned(),
+        number: 1,
+    };
+    let transport =
+        Transport::new(world.client.clone(), Some(Injection { request, fault: Fault::CrashBefore }));
+    let operator = run_operator(transport.client(), Environment::default());
+    world.core().create(json!({"version": "v1.10.1", "fetchConfig": selector("core")})).await;
+    assert!(transport.fired_within(LIMIT).await, "{:?}", transport.requests());
+    operator.crash().await;
+    let maps: Api<ConfigMap> = Api::namespaced(world.client.clone(), CORE);
+    assert!(maps.get_opt("extra").await.unwrap().is_some());
+    world.core().set_version("v1.10.0").await;
+    let operator = world.operator();
+    world.core().until_installed("v1.10.0").await;
+    assert!(maps.get_opt("extra").await.unwrap().is_none());
     operator.stop().await;
 }

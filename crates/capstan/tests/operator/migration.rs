@@ -5,6 +5,8 @@ use capstan_management::{
     ManagementCluster,
     inventory::{self, Installed},
 };
+use capstan_operator::Options;
+use capstan_repository::Environment;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{
     Api, ResourceExt,
@@ -12,7 +14,7 @@ use kube::{
 };
 use serde_json::json;
 
-use crate::world::{AWS, CORE, Release, World, condition, selector};
+use crate::world::{AWS, CORE, Release, World, condition, run_operator_with, selector, until_event};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_commands_installed_gets_objects_and_is_left_as_it_is() {
@@ -50,8 +52,11 @@ async fn what_commands_installed_gets_objects_and_is_left_as_it_is() {
         assert_eq!(object.data["spec"], json!({"version": version}));
         assert_eq!(object.data["status"]["installedVersion"], version);
         assert_eq!(object.data["status"]["contract"], "v1beta1");
-        assert_eq!(condition(&object, "ProviderInstalled").0, "True");
+        let installed = condition(&object, "ProviderInstalled");
+        assert_eq!(installed.0, "True");
+        assert!(installed.2.contains("by another tool"), "{}", installed.2);
     }
+    until_event(&world.client, AWS, "aws", "Normal Migrated").await;
     assert_eq!(world.installed().await, before);
     assert_eq!(versions().await, deployments);
 
@@ -69,10 +74,61 @@ async fn what_commands_installed_gets_objects_and_is_left_as_it_is() {
     let azure = world.aws().called("azure").until("there", |_| true).await;
     assert_eq!(azure.data["spec"]["version"], "v1.2.0");
 
+    // An entry that lost its object gets another one.
+    azure_is_created_again(&world).await;
+
+    // A Deployment that is gone is noticed, although the release is not known.
+    let deployments = world.deployment(AWS);
+    deployments.delete("capa-controller-manager", &DeleteParams::default()).await.unwrap();
+    world.aws().until_words("Ready", "Deployment capa-controller-manager does not exist").await;
+
     // From then on it is upgraded like any other.
     world.publish(&Release::aws("v2.2.0", "v1beta1")).await;
     let spec = json!({"version": "v2.2.0", "secretName": "aws-variables", "fetchConfig": selector("aws")});
     world.aws().edit(json!({"spec": spec})).await;
     world.aws().until_installed("v2.2.0").await;
+    operator.stop().await;
+}
+
+async fn azure_is_created_again(world: &World) {
+    let azure = world.aws().called("azure");
+    let uid = azure.get().await.uid();
+    azure.edit(json!({"metadata": {"finalizers": null}})).await;
+    azure.delete().await;
+    azure.until("there again", |it| it.uid() != uid).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_installed_elsewhere_holds_an_object_up_until_it_is_gone() {
+    let world = World::new().await;
+    world.create_namespace("elsewhere").await;
+    let options = Options { migrate_inventory: false, ..Options::default() };
+    let operator = run_operator_with(world.client.clone(), Environment::default(), options);
+    world.publish(&Release::core("v1.10.0", "v1beta1")).await;
+    world.core().create(json!({"version": "v1.10.0", "fetchConfig": selector("core")})).await;
+    world.core().until_ready().await;
+    let cluster = ManagementCluster::new(world.client.clone(), "the story's server");
+    let entry = Installed {
+        namespace: "elsewhere".to_owned(),
+        name: "aws".to_owned(),
+        kind: ProviderType::Infrastructure,
+        version: "v2.0.0".to_owned(),
+        watched_namespace: None,
+        upgrading_to: None,
+    };
+    inventory::record(&cluster, &entry).await.unwrap();
+    world.publish(&Release::aws("v2.1.0", "v1beta1")).await;
+    world.create_secret(AWS, "aws-variables", &[("AWS_REGION", "eu-1")]).await;
+    let spec = json!({"version": "v2.1.0", "secretName": "aws-variables", "fetchConfig": selector("aws")});
+    world.aws().create(spec).await;
+    let refused = world.aws().until_condition("PreflightCheckPassed", "False", "MoreThanOneExists").await;
+    assert!(condition(&refused, "PreflightCheckPassed").2.contains("elsewhere"));
+    assert!(
+        world.aws().within("elsewhere").api().get_opt("aws").await.unwrap().is_none(),
+        "nothing is migrated"
+    );
+    let entries = cluster.objects(&inventory::kind(), Some("elsewhere"));
+    entries.delete(&entry.label(), &DeleteParams::default()).await.unwrap();
+    world.aws().until_ready().await;
     operator.stop().await;
 }

@@ -2,13 +2,14 @@
 
 use capstan_api::operator::annotation::ORIGINAL_REPLICAS;
 use capstan_testkit::wait;
+use k8s_openapi::api::apps::v1::Deployment;
 use kube::{
     Api, ResourceExt,
     api::{DynamicObject, Patch, PatchParams, PostParams},
 };
 use serde_json::json;
 
-use crate::world::{AWS, CORE, LIMIT, Release, World, condition, replicas};
+use crate::world::{AWS, CORE, LIMIT, Release, World, condition, replicas, second_deployment};
 
 const CORE_MANAGER: &str = "capi-controller-manager";
 const AWS_MANAGER: &str = "capa-controller-manager";
@@ -114,6 +115,121 @@ async fn the_contract_changes_while_all_are_paused() {
         assert_eq!(replicas(&deployment), 1);
         assert!(!deployment.annotations().contains_key(ORIGINAL_REPLICAS));
     }
+    operator.stop().await;
+}
+
+/// Scales a Deployment by hand.
+async fn scale(deployments: &Api<Deployment>, name: &str, replicas: i64) {
+    let patch = json!({"spec": {"replicas": replicas}});
+    deployments.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pause_that_was_cut_off_loses_no_replicas() {
+    const OTHER: &str = "capi-other";
+    let world = World::new().await;
+    let operator = world.operator();
+    let release = |version| Release {
+        replicas: None,
+        more: vec![second_deployment(CORE, OTHER)],
+        ..Release::core(version, "v1beta1")
+    };
+    world.publish(&release("v1.10.0")).await;
+    world.publish(&release("v1.10.1")).await;
+    let core = world.core();
+    core.create(json!({"version": "v1.10.0", "fetchConfig": crate::world::selector("core")})).await;
+    core.until_ready().await;
+    let deployments = world.deployment(CORE);
+    scale(&deployments, CORE_MANAGER, 3).await;
+    scale(&deployments, OTHER, 0).await;
+    core.set_paused(true).await;
+    let paused = core.until_condition("Paused", "True", "Paused").await;
+    // One that was at 0 before is noted as well, and stays there after an upgrade.
+    assert_eq!(deployments.get(OTHER).await.unwrap().annotations()[ORIGINAL_REPLICAS], "0");
+    core.set_version("v1.10.1").await;
+    core.until("upgraded", |it| it.data["status"]["installedVersion"] == "v1.10.1").await;
+    core.set_paused(false).await;
+    core.until_installed("v1.10.1").await;
+    let counts = async || {
+        let count = async |name: &str| replicas(&deployments.get(name).await.unwrap());
+        (count(CORE_MANAGER).await, count(OTHER).await)
+    };
+    assert_eq!(counts().await, (3, 0));
+
+    // Everything runs again, and the status could not be written.
+    operator.stop().await;
+    scale(&deployments, OTHER, 2).await;
+    let conditions = json!({"status": {"conditions": paused.data["status"]["conditions"]}});
+    core.api().patch_status(core.name, &PatchParams::default(), &Patch::Merge(conditions)).await.unwrap();
+    let operator = world.operator();
+    core.until("not paused", |it| condition(it, "Paused").0.is_empty()).await;
+    core.until_ready().await;
+    assert_eq!(counts().await, (3, 2));
+
+    // One runs again, the other does not, and the status says that both are paused.
+    core.set_paused(true).await;
+    let paused = core.until_condition("Paused", "True", "Paused").await;
+    operator.stop().await;
+    let up = json!({"metadata": {"annotations": {ORIGINAL_REPLICAS: null}}, "spec": {"replicas": 3}});
+    deployments.patch(CORE_MANAGER, &PatchParams::default(), &Patch::Merge(up)).await.unwrap();
+    core.set_paused(false).await;
+    let operator = world.operator();
+    core.until("not paused", |it| condition(it, "Paused").0.is_empty()).await;
+    core.until_ready().await;
+    assert_eq!(counts().await, (3, 2));
+    assert_eq!(paused.data["spec"]["paused"], true);
+    operator.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn replicas_of_the_spec_are_for_the_manager_alone() {
+    const OTHER: &str = "capi-other";
+    let world = World::new().await;
+    let operator = world.operator();
+    let more = vec![second_deployment(CORE, OTHER)];
+    world.publish(&Release { more, ..Release::core("v1.10.0", "v1beta1") }).await;
+    let core = world.core();
+    let spec = json!({"version": "v1.10.0", "fetchConfig": crate::world::selector("core"), "deployment": {"replicas": 4}});
+    core.create(spec).await;
+    core.until_ready().await;
+    let deployments = world.deployment(CORE);
+    scale(&deployments, OTHER, 2).await;
+    core.set_paused(true).await;
+    core.until_condition("Paused", "True", "Paused").await;
+    core.set_paused(false).await;
+    core.until_ready().await;
+    assert_eq!(replicas(&deployments.get(CORE_MANAGER).await.unwrap()), 4);
+    assert_eq!(replicas(&deployments.get(OTHER).await.unwrap()), 2);
+    operator.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_contract_change_waits_for_everything_that_runs() {
+    let world = World::new().await;
+    let operator = world.operator();
+    world.with_providers().await;
+    let (core, aws) = (world.core(), world.aws());
+    let reference =
+        json!({"apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": "AWSCluster", "name": "a"});
+    let clusters = capstan_management::Kind::namespaced("cluster.x-k8s.io", "v1beta1", "Cluster");
+    let clusters: Api<DynamicObject> =
+        Api::namespaced_with(world.client.clone(), "default", &clusters.resource);
+    let object = json!({"apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Cluster", "metadata": {"name": "a"},
+                        "spec": {"infrastructureRef": reference}});
+    clusters.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
+    // It is used, so that it runs on although its deletion was asked for.
+    aws.delete().await;
+    aws.until_condition("DeletionBlocked", "True", "ProviderInUse").await;
+    world.publish(&Release::core("v1.11.0", "v1beta2")).await;
+    core.edit(json!({"spec": {"version": "v1.11.0", "paused": true}})).await;
+    let refused =
+        core.until_condition("PreflightCheckPassed", "False", "WaitingForProvidersToBePaused").await;
+    let message = condition(&refused, "PreflightCheckPassed").2;
+    assert!(message.ends_with("set spec.paused of InfrastructureProvider capa-system/aws"), "{message}");
+    assert_eq!(condition(&refused, "ProviderUpgraded").0, "", "nothing is under way");
+    aws.set_paused(true).await;
+    core.until("upgraded", |it| it.data["status"]["installedVersion"] == "v1.11.0").await;
+    assert_eq!(replicas(&world.deployment(AWS).get(AWS_MANAGER).await.unwrap()), 0);
     operator.stop().await;
 }
 

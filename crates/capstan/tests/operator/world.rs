@@ -1,6 +1,10 @@
 //! A control plane with the operator's kinds, releases in ConfigMaps, and a test that plays kubelet.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use capstan_api::{operator, provider::ProviderType};
 use capstan_management::{ManagementCluster, sweep};
@@ -28,12 +32,16 @@ pub(crate) const LIMIT: Duration = Duration::from_mins(1);
 pub(crate) const CORE: &str = "capi-system";
 pub(crate) const AWS: &str = "capa-system";
 
-/// A control plane with the operator's kinds. Deployments become available at once.
+/// A control plane with the operator's kinds. Deployments become available at once, unless they are held back.
 pub(crate) struct World {
     _plane: Arc<Plane>,
     pub(crate) client: Client,
     kubelet: JoinHandle<()>,
+    held_back: HeldBack,
 }
+
+/// The names of Deployments that do not become available.
+type HeldBack = Arc<Mutex<BTreeSet<String>>>;
 
 impl Drop for World {
     fn drop(&mut self) {
@@ -62,11 +70,20 @@ impl RunningOperator {
 
 /// Runs the operator on a client, with environment variables.
 pub(crate) fn run_operator(client: Client, environment: Environment) -> RunningOperator {
+    run_operator_with(client, environment, Options::default())
+}
+
+/// The same with options.
+pub(crate) fn run_operator_with(
+    client: Client,
+    environment: Environment,
+    operator_options: Options,
+) -> RunningOperator {
     let stop = CancellationToken::new();
     let options = ManagerOptions::embedded();
     let mut manager = Manager::new(options, client, Metrics::default(), "story", "story", stop.clone());
     let fetcher = Fetcher::new(manager.leader_client(), environment, HttpOptions::default());
-    capstan_operator::register(&mut manager, fetcher, Options::default());
+    capstan_operator::register(&mut manager, fetcher, operator_options);
     let task = tokio::spawn(async move { manager.run().await.unwrap() });
     RunningOperator { stop, task }
 }
@@ -76,8 +93,9 @@ impl World {
         let plane = Plane::start_bare().await;
         let client = plane.client().await;
         install_crds(&client, &operator::crds(), "testkit").await.unwrap();
-        let kubelet = tokio::spawn(play_kubelet(client.clone()));
-        let world = Self { _plane: plane, client, kubelet };
+        let held_back = HeldBack::default();
+        let kubelet = tokio::spawn(play_kubelet(client.clone(), Arc::clone(&held_back)));
+        let world = Self { _plane: plane, client, kubelet, held_back };
         for namespace in [CORE, AWS] {
             world.create_namespace(namespace).await;
         }
@@ -90,6 +108,18 @@ impl World {
         namespaces.patch(name, &PatchParams::apply("story"), &Patch::Apply(object)).await.unwrap();
     }
 
+    /// Keeps a Deployment from becoming available.
+    pub(crate) fn hold_back(&self, deployment: &str) {
+        self.held_back.lock().unwrap().insert(deployment.to_owned());
+    }
+
+    /// Makes a Deployment available that was held back.
+    pub(crate) async fn let_go(&self, namespace: &str, deployment: &str) {
+        self.held_back.lock().unwrap().remove(deployment);
+        let found = self.deployment(namespace).get(deployment).await.unwrap();
+        report_status(&self.client, &found, true).await;
+    }
+
     /// Runs the operator with the usual options.
     pub(crate) fn operator(&self) -> RunningOperator {
         run_operator(self.client.clone(), Environment::default())
@@ -97,12 +127,17 @@ impl World {
 
     /// Publishes a release in a ConfigMap.
     pub(crate) async fn publish(&self, release: &Release) {
+        self.publish_text(release, &manifest(&release.components())).await;
+    }
+
+    /// Publishes a release with these components.
+    pub(crate) async fn publish_text(&self, release: &Release, components: &str) {
         let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), release.namespace);
         let map = json!({
             "apiVersion": "v1",
             "kind": "ConfigMap",
             "metadata": {"name": release.version, "labels": {"pc": release.name}},
-            "data": {"metadata": release.metadata().to_string(), "components": manifest(&release.components())},
+            "data": {"metadata": release.metadata().to_string(), "components": components},
         });
         let params = PatchParams::apply("story").force();
         maps.patch(release.version, &params, &Patch::Apply(map)).await.unwrap();
@@ -226,6 +261,16 @@ impl Provider<'_> {
     pub(crate) async fn until_installed(&self, version: &str) -> DynamicObject {
         self.until(version, |it| {
             it.data["status"]["installedVersion"] == version && condition(it, "Ready").0 == "True"
+        })
+        .await
+    }
+
+    /// Waits until a condition that is not True says these words.
+    pub(crate) async fn until_words(&self, type_: &str, words: &str) -> DynamicObject {
+        let what = format!("{type_} with {words:?}");
+        self.until(&what, |it| {
+            let found = condition(it, type_);
+            found.0 == "False" && found.2.contains(words)
         })
         .await
     }
@@ -387,17 +432,34 @@ impl Release {
     }
 }
 
+/// A Deployment beside the manager's, which leaves its replicas open.
+pub(crate) fn second_deployment(namespace: &str, name: &str) -> Value {
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {"containers": [{"name": "other", "image": "registry.example.com/other:v1"}]},
+            },
+        },
+    })
+}
+
 pub(crate) fn manifest(objects: &[Value]) -> String {
     objects.iter().map(Value::to_string).collect::<Vec<_>>().join("\n---\n")
 }
 
-/// Makes every Deployment available with the replicas that it asks for.
-async fn play_kubelet(client: Client) {
+/// Makes every Deployment available with the replicas that it asks for, but for those that are held back.
+async fn play_kubelet(client: Client, held_back: HeldBack) {
     let all: Api<Deployment> = Api::all(client.clone());
     let mut deployments =
         Box::pin(watcher(all, watcher::Config::default()).default_backoff().applied_objects());
     while let Some(event) = deployments.next().await {
         let Ok(deployment) = event else { continue };
+        let is_available = !held_back.lock().unwrap().contains(&deployment.name_any());
         let replicas = deployment.spec.as_ref().and_then(|it| it.replicas).unwrap_or(1);
         let status = deployment.status.clone().unwrap_or_default();
         if status.observed_generation == deployment.metadata.generation
@@ -405,15 +467,22 @@ async fn play_kubelet(client: Client) {
         {
             continue;
         }
-        let patch = json!({"status": {
-            "observedGeneration": deployment.metadata.generation,
-            "replicas": replicas, "readyReplicas": replicas, "availableReplicas": replicas,
-            "conditions": [{"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable", "message": ""}],
-        }});
-        let api: Api<Deployment> = Api::namespaced(client.clone(), &deployment.namespace().unwrap());
-        // A Deployment may be gone meanwhile.
-        let _ = api.patch_status(&deployment.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await;
+        report_status(&client, &deployment, is_available).await;
     }
+}
+
+async fn report_status(client: &Client, deployment: &Deployment, is_available: bool) {
+    let replicas = deployment.spec.as_ref().and_then(|it| it.replicas).unwrap_or(1);
+    let available = if is_available { replicas } else { 0 };
+    let status = if is_available { "True" } else { "False" };
+    let patch = json!({"status": {
+        "observedGeneration": deployment.metadata.generation,
+        "replicas": replicas, "readyReplicas": available, "availableReplicas": available,
+        "conditions": [{"type": "Available", "status": status, "reason": "MinimumReplicas", "message": ""}],
+    }});
+    let api: Api<Deployment> = Api::namespaced(client.clone(), &deployment.namespace().unwrap());
+    // A Deployment may be gone meanwhile.
+    let _ = api.patch_status(&deployment.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await;
 }
 
 /// The arguments of a Deployment's first container.

@@ -3,6 +3,7 @@
 //! The server is asked what it would store; the comparison with what is there is a pure function.
 
 mod comparable;
+mod fields;
 mod lines;
 mod ownership;
 mod rbac;
@@ -87,6 +88,9 @@ pub struct ObjectPreview {
     /// The lines of its YAML that differ.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub difference: Vec<Line>,
+    /// The paths of the fields that differ, without their values, which may be credentials.
+    #[serde(skip)]
+    pub fields: Vec<String>,
 }
 
 /// An object before and after.
@@ -115,6 +119,7 @@ impl Change {
         let states = [&self.live, &self.becomes].map(|it| it.as_ref().map(comparable::comparable));
         let is_secret = [&self.live, &self.becomes].into_iter().flatten().any(comparable::is_secret);
         let [mut old, mut new] = states.map(Option::unwrap_or_default);
+        let fields = if action == Action::Changed { fields::changed(&old, &new) } else { Vec::new() };
         if is_secret {
             comparable::veil(&mut old, &mut new);
         }
@@ -123,7 +128,7 @@ impl Change {
             Action::Unchanged => Vec::new(),
             _ => lines::difference(&text(&old), &text(&new)),
         };
-        ObjectPreview { object: self.object.clone(), action, difference }
+        ObjectPreview { object: self.object.clone(), action, difference, fields }
     }
 }
 

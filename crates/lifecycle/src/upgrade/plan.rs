@@ -165,6 +165,15 @@ impl UpgradePlan {
         &self.steps
     }
 
+    /// Leaves objects as they are that do not fit: they are neither written nor deleted.
+    pub fn restrict(&mut self, fits: impl Fn(&ObjectRef) -> bool) {
+        for step in &mut self.steps {
+            let left: Vec<ObjectRef> = step.wanted().map(ObjectRef::of).filter(|it| !fits(it)).collect();
+            step.unchanged.extend(left);
+            step.leftovers.gone.retain(|it| fits(&it.id));
+        }
+    }
+
     /// Named providers that have their version already.
     pub fn up_to_date(&self) -> &[Installed] {
         &self.up_to_date

@@ -49,6 +49,12 @@ pub fn customize(objects: &mut [Value], spec: &ProviderSpec) -> Result<(), Custo
     Ok(())
 }
 
+/// The names of the Deployments among rendered objects that a spec applies to.
+pub fn customized(objects: &[Value]) -> Vec<String> {
+    let places = select(objects).unwrap_or_default();
+    places.into_iter().map(|at| metadata(&objects[at], "name").to_owned()).collect()
+}
+
 /// The places of the Deployments that a spec applies to; never none. What instances of the provider share serves others
 /// as well, and is left alone where there is a choice.
 fn select(objects: &[Value]) -> Result<Vec<usize>, CustomizeError> {

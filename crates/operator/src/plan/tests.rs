@@ -58,11 +58,21 @@ impl Object {
 
     /// The status says so: installed, the contract, and the generation that was applied.
     fn installed(self, version: &str, contract: &str) -> Self {
-        let installed = condition(condition::INSTALLED, "True", 1);
+        let conditions = [condition(condition::INSTALLED, "True", 1), condition(condition::READY, "True", 1)];
         self.with(
             "/status",
-            json!({"installedVersion": version, "contract": contract, "conditions": [installed]}),
+            json!({"installedVersion": version, "contract": contract, "conditions": conditions}),
         )
+    }
+
+    /// The status has a condition of this status and reason, in place of any before.
+    fn condition(mut self, type_: &str, status: &str, reason: &str) -> Self {
+        let mut new = condition(type_, status, 1);
+        new["reason"] = json!(reason);
+        let conditions = self.value["status"]["conditions"].as_array_mut().unwrap();
+        conditions.retain(|it| it["type"] != type_);
+        conditions.push(new);
+        self
     }
 
     fn scaled_down(mut self) -> Self {
@@ -89,9 +99,20 @@ fn condition(type_: &str, status: &str, generation: i64) -> Value {
 }
 
 fn deployment(provider: &str, namespace: &str, is_available: bool) -> Arc<DeploymentRecord> {
+    named_deployment("manager", provider, namespace, is_available, None)
+}
+
+fn named_deployment(
+    name: &str,
+    provider: &str,
+    namespace: &str,
+    is_available: bool,
+    original: Option<&str>,
+) -> Arc<DeploymentRecord> {
     let status = if is_available { "True" } else { "False" };
     let value = json!({
-        "metadata": {"name": "manager", "namespace": namespace, "labels": {"cluster.x-k8s.io/provider": provider}},
+        "metadata": {"name": name, "namespace": namespace, "labels": {"cluster.x-k8s.io/provider": provider},
+                     "annotations": original.map(|it| json!({annotation::ORIGINAL_REPLICAS: it}))},
         "status": {"conditions": [{"type": "Available", "status": status}]},
     });
     Arc::new(DeploymentRecord::new(serde_json::from_value(value).unwrap()))
@@ -111,18 +132,19 @@ fn snapshot(provider: &Object, others: &[Object]) -> Snapshot {
         })
     };
     let inventory = [&provider].into_iter().chain(&others).filter_map(entry).collect();
-    let deployments = vec![
-        deployment("cluster-api", "capi-system", true),
-        deployment("infrastructure-aws", "capa-system", true),
-    ];
-    let is_scaled_down = provider.is_scaled_down();
+    let deployment = |it: &Arc<ProviderRecord>| {
+        let original = it.is_scaled_down().then_some("1");
+        named_deployment("manager", &it.label(), &it.key.namespace, true, original)
+    };
+    let deployments = [&provider].into_iter().chain(&others).map(deployment).collect();
     Snapshot {
         provider,
         others,
         inventory,
         deployments,
         expected_deployments: None,
-        is_scaled_down,
+        wanted_contract: None,
+        applied: None,
         is_unverified: false,
     }
 }
@@ -153,6 +175,13 @@ fn a_provider_is_installed_once_core_serves() {
         ("no core", aws().version("v2.1.0"), vec![], Step::Rest, vec![held_back]),
         ("core is not installed", aws().version("v2.1.0"), vec![core()], Step::Rest, vec![held_back]),
         ("core is paused", aws().version("v2.1.0"), vec![ready_core().paused()], Step::Rest, vec![held_back]),
+        (
+            "core is not ready",
+            aws().version("v2.1.0"),
+            vec![ready_core().condition(condition::READY, "False", reason::NOT_AVAILABLE)],
+            Step::Rest,
+            vec![held_back],
+        ),
         (
             "core serves",
             aws().version("v2.1.0"),
@@ -252,7 +281,9 @@ fn what_is_installed_is_kept_as_the_spec_says() {
             Step::Rest,
             vec!["PreflightCheckPassed=False/UnsupportedProviderDowngradeReason"],
         ),
-        ("pausing", aws().paused(), Step::Pause, vec![PASSED]),
+        ("pausing", aws().paused(), Step::Pause, vec![]),
+        ("pausing, with a downgrade", aws().paused().version("v2.0.0"), Step::Pause, vec![]),
+        ("pausing, with a mistake", aws().paused().version("2.0.0"), Step::Pause, vec![]),
         ("paused", aws().paused().scaled_down(), Step::Rest, vec![PASSED, "Paused=True/Paused"]),
         (
             "paused, and something else changed",
@@ -284,12 +315,21 @@ fn what_is_installed_is_kept_as_the_spec_says() {
     unverified.is_unverified = true;
     assert_eq!(decided(&unverified).0, Step::Verify { version: version() });
     let mut overtaken = snapshot(&aws(), &[ready_core()]);
-    overtaken.is_scaled_down = true;
+    overtaken.deployments =
+        vec![named_deployment("manager", "infrastructure-aws", "capa-system", true, Some("1"))];
     assert_eq!(
         decided(&overtaken).0,
         Step::Unpause { version: version() },
         "unpaused before the status said paused"
     );
+    let mut locked =
+        snapshot(&aws().with("/spec/manager", json!({"debug": true, "verbosity": 3})), &[ready_core()]);
+    locked.applied = Some(Arc::new(serde_json::from_value(json!({"manager": {"debug": true}})).unwrap()));
+    assert_eq!(
+        decided(&locked),
+        (Step::Rest, vec!["PreflightCheckPassed=False/ManagerLockedByDebug".to_owned()])
+    );
+    assert!(message(&locked, condition::PREFLIGHT).contains("debug"), "{locked:?}");
     let mut adopted = snapshot(&aws(), &[ready_core()]);
     adopted.inventory[0].version = "v2.2.0".to_owned();
     assert_eq!(decided(&adopted).0, Step::Adopt { version: "v2.2.0".to_owned() });
@@ -334,6 +374,42 @@ fn a_contract_changes_while_all_are_paused_and_core_comes_first() {
         message.contains("CoreProvider capi-system/cluster-api, InfrastructureProvider capa-system/aws"),
         "{message}"
     );
+    // What a spec asks for, and what a status says, is not enough: something runs until its Deployments are scaled to 0.
+    let pausing = snapshot(&paused(core()), &[aws().paused()]);
+    let refusal = gates::contract_upgrade(&pausing, "v1beta2").unwrap().message;
+    assert!(
+        refusal.ends_with("wait until nothing runs any more of InfrastructureProvider capa-system/aws"),
+        "{refusal}"
+    );
+    let mut half = snapshot(&paused(core()), &[paused(aws())]);
+    half.deployments.push(named_deployment("webhook", "infrastructure-aws", "capa-system", true, None));
+    assert!(gates::contract_upgrade(&half, "v1beta2").is_some());
+    // Its deletion is blocked, and it runs.
+    assert!(gate(&paused(core()), &[aws().deleting()], "v1beta2").is_some());
+    assert_eq!(gate(&paused(core()), &[paused(aws()).deleting()], "v1beta2"), None);
+    // An instance without an object cannot be paused.
+    let mut orphan = snapshot(&paused(core()), &[paused(aws())]);
+    orphan.others.clear();
+    let refusal = gates::contract_upgrade(&orphan, "v1beta2").unwrap().message;
+    assert!(
+        refusal.ends_with(
+            "create the missing provider objects, paused, of InfrastructureProvider capa-system/aws"
+        ),
+        "{refusal}"
+    );
+    // A provider that does not say which contract it implements goes along with core.
+    let silent = || aws().with("/status/contract", json!(null));
+    assert_eq!(gate(&silent(), &[core()], "v1beta1"), None);
+    assert_eq!(gate(&silent(), &[core()], "v1beta2"), Some(reason::CONTRACT_MISMATCH));
+    assert_eq!(gate(&paused(core()), &[paused(silent())], "v1beta2"), None);
+    // The gate is asked once the contract of the wanted version is known.
+    let mut upgrade = snapshot(&core().version("v1.11.0"), &[aws()]);
+    assert_eq!(decided(&upgrade).0, Step::Upgrade { version: "v1.11.0".to_owned() });
+    upgrade.wanted_contract = Some("v1beta2".to_owned());
+    assert_eq!(
+        decided(&upgrade),
+        (Step::Rest, vec!["PreflightCheckPassed=False/WaitingForProvidersToBePaused".to_owned()])
+    );
     // Never installed providers hold nothing up.
     let azure = object(ProviderType::Infrastructure, "azure").version("v1.0.0");
     assert_eq!(gate(&paused(core()), &[paused(aws()), azure], "v1beta2"), None);
@@ -369,6 +445,108 @@ fn no_provider_runs_again_while_a_paused_one_is_on_the_old_contract() {
 }
 
 #[test]
+fn what_was_begun_with_a_pause_is_ended() {
+    let aws = || aws().version("v2.1.0").installed("v2.1.0", "v1beta1");
+    let unpause = || Step::Unpause { version: "v2.1.0".to_owned() };
+    let (up, down) = (None, Some("3"));
+    for (what, provider, originals, step) in [
+        ("everything runs", aws(), vec![up, up], Step::Rest),
+        ("the pause was cut off", aws().paused(), vec![up, down], Step::Pause),
+        ("and then taken back", aws(), vec![up, down], unpause()),
+        ("the status does not say so yet", aws().paused(), vec![down, down], Step::Pause),
+        ("paused", aws().paused().scaled_down(), vec![down, down], Step::Rest),
+        ("the end of the pause was cut off", aws().scaled_down(), vec![up, down], unpause()),
+        ("the status still says paused", aws().scaled_down(), vec![up, up], unpause()),
+        ("and it is paused again", aws().paused().scaled_down(), vec![up, down], Step::Pause),
+        ("nothing can be scaled", aws().paused().scaled_down(), vec![], Step::Rest),
+        ("nothing can be scaled, and it is paused", aws().paused(), vec![], Step::Pause),
+        ("nothing could be scaled", aws().scaled_down(), vec![], unpause()),
+        ("it is to be deleted", aws().paused().deleting(), vec![up, up], Step::Pause),
+        (
+            "it is to be deleted, and is paused",
+            aws().paused().scaled_down().deleting(),
+            vec![down],
+            Step::Delete,
+        ),
+    ] {
+        let mut snapshot = snapshot(&provider, &[ready_core()]);
+        let name = ["one", "two"];
+        let deployment =
+            |(at, original)| named_deployment(name[at], "infrastructure-aws", "capa-system", true, original);
+        snapshot.deployments = originals.into_iter().enumerate().map(deployment).collect();
+        assert_eq!(decided(&snapshot).0, step, "{what}");
+    }
+    // What runs already is not held back by another contract: its status only has to say so.
+    let mut begun = snapshot(
+        &aws().scaled_down(),
+        &[core().version("v1.11.0").installed("v1.11.0", "v1beta2").scaled_down()],
+    );
+    assert_eq!(decided(&begun).0, Step::Rest);
+    begun.deployments = vec![deployment("infrastructure-aws", "capa-system", true)];
+    assert_eq!(decided(&begun).0, unpause());
+}
+
+#[test]
+fn nothing_runs_again_before_upgrades_have_ended() {
+    let old = || aws().version("v2.1.0").installed("v2.1.0", "v1beta1").scaled_down();
+    let core = || ready_core().scaled_down().paused();
+    let waits = "Paused=True/WaitingForProvidersToBeUpgraded";
+    // Core was upgraded, and its status does not say so yet.
+    let mut unreported = snapshot(&old(), &[core()]);
+    let entry = unreported.inventory.iter_mut().find(|it| it.kind == ProviderType::Core).unwrap();
+    entry.version = "v1.11.0".to_owned();
+    assert_eq!(decided(&unreported), (Step::Rest, vec![PASSED.to_owned(), waits.to_owned()]));
+    let mut half = snapshot(&old(), &[core()]);
+    half.inventory.iter_mut().find(|it| it.kind == ProviderType::Core).unwrap().upgrading_to =
+        Some("v1.11.0".to_owned());
+    assert_eq!(decided(&half).0, Step::Rest);
+    assert!(message(&half, condition::PAUSED).contains("CoreProvider capi-system/cluster-api"));
+}
+
+#[test]
+fn a_refusal_leaves_no_progress() {
+    let under_way = |preflight: &str, upgraded: &str| {
+        let all = aws()
+            .installed("v1.0.0", "v1beta1")
+            .condition(condition::PREFLIGHT, preflight, "R")
+            .condition(condition::UPGRADED, "False", upgraded);
+        let mut conditions = all.record().status.conditions.clone();
+        forget_progress(&mut conditions);
+        conditions.iter().any(|it| it.type_ == condition::UPGRADED)
+    };
+    assert!(under_way("True", reason::IN_PROGRESS));
+    assert!(!under_way("False", reason::IN_PROGRESS));
+    assert!(under_way("False", reason::COMPONENTS_UPGRADE), "what failed is not under way");
+}
+
+#[test]
+fn an_upgrade_whose_end_was_not_reported_is_known() {
+    let aws = |status: &str, reason: &str| {
+        let it = aws().version("v2.2.0").installed("v2.1.0", "v1beta1").condition(
+            condition::UPGRADED,
+            status,
+            reason,
+        );
+        ended_upgrade(&it.record(), "v2.2.0")
+    };
+    assert!(aws("False", reason::IN_PROGRESS));
+    assert!(aws("False", reason::COMPONENTS_UPGRADE), "tried again");
+    assert!(!aws("True", reason::UPGRADED));
+    assert!(!ended_upgrade(&self::aws().version("v2.2.0").record(), "v2.2.0"), "never upgraded");
+    assert!(
+        !ended_upgrade(
+            &self::aws()
+                .version("v2.2.0")
+                .installed("v2.1.0", "v1beta1")
+                .condition(condition::UPGRADED, "False", "R")
+                .record(),
+            "v2.1.0"
+        ),
+        "another version"
+    );
+}
+
+#[test]
 fn what_is_used_is_not_deleted() {
     let aws = || aws().version("v2.1.0").installed("v2.1.0", "v1beta1");
     let blocked = vec!["DeletionBlocked=True/ProviderInUse".to_owned()];
@@ -385,6 +563,7 @@ fn what_is_used_is_not_deleted() {
             blocked.clone(),
         ),
         ("core alone", core(), vec![], Step::Delete, vec![]),
+        ("core with another core", core(), vec![ready_core().within("b")], Step::Delete, vec![]),
         ("forced", force("true"), vec![aws()], Step::Delete, vec![]),
         ("not forced", force("yes"), vec![aws()], Step::Rest, blocked),
         (
@@ -405,6 +584,11 @@ fn what_is_used_is_not_deleted() {
     ] {
         assert_eq!(decided(&snapshot(&provider, &others)), (step, reports), "{what}");
     }
+    // What is installed without an object needs core as well.
+    let mut orphan = snapshot(&core(), &[aws()]);
+    orphan.others.clear();
+    assert_eq!(decided(&orphan).0, Step::Rest);
+    assert!(message(&orphan, condition::DELETION_BLOCKED).contains("InfrastructureProvider capa-system/aws"));
 }
 
 #[test]
@@ -419,6 +603,10 @@ fn ready_says_the_first_thing_that_is_wrong() {
     down.deployments = vec![deployment("infrastructure-aws", "capa-system", false)];
     let mut missing = snapshot(&aws(), &[]);
     missing.expected_deployments = Some(vec!["manager".to_owned(), "other".to_owned()]);
+    let mut unknown = snapshot(&aws(), &[]);
+    unknown.deployments.clear();
+    let mut without_any = unknown.clone();
+    without_any.expected_deployments = Some(Vec::new());
     for (what, snapshot, list, expected) in [
         ("all is well", &all_well, vec![installed], (ConditionStatus::True, "All Deployments are available")),
         ("not installed", &all_well, vec![], (ConditionStatus::False, "The provider is not installed yet")),
@@ -434,6 +622,18 @@ fn ready_says_the_first_thing_that_is_wrong() {
             &down,
             vec![installed],
             (ConditionStatus::False, "Deployment manager is not available"),
+        ),
+        (
+            "none is known",
+            &unknown,
+            vec![installed],
+            (ConditionStatus::False, "No Deployment of the provider exists"),
+        ),
+        (
+            "it has none",
+            &without_any,
+            vec![installed],
+            (ConditionStatus::True, "All Deployments are available"),
         ),
         ("missing", &missing, vec![installed], (ConditionStatus::False, "Deployment other does not exist")),
     ] {

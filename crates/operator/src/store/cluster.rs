@@ -28,6 +28,16 @@ pub async fn load(
     StoredRelease::from_secrets(&found.items)
 }
 
+/// Whether a release of a provider is kept in a namespace, whatever its version.
+pub async fn has_any(client: &Client, namespace: &str, label: &str) -> Result<bool, StoreError> {
+    let selector: Selector =
+        [Expression::Equal(PROVIDER_LABEL.to_owned(), label_of(label))].into_iter().collect();
+    let found = secrets(client, namespace).list_metadata(&listed(&selector).limit(1)).await;
+    let found =
+        found.map_err(|error| failed(&format!("list the Secrets in namespace {namespace}"), error))?;
+    Ok(!found.items.is_empty())
+}
+
 /// Keeps a release in a namespace, in place of what was kept of the same version.
 pub async fn save(
     client: &Client,
