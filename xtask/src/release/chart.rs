@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 
 /// What stands for a value in the objects, and the expression that it becomes.
 const EXPRESSIONS: [(&str, &str); 5] = [
-    ("chart-value-namespace", "{{ .Release.Namespace }}"),
-    ("chart-value-image", "{{ .Values.image.repository }}:{{ .Values.image.tag }}"),
+    ("chart-value-namespace", "\"{{ .Release.Namespace }}\""),
+    ("chart-value-image", "\"{{ .Values.image.repository }}:{{ .Values.image.tag }}\""),
     ("chart-value-replicas", "{{ .Values.replicas }}"),
     ("chart-value-args", "{{ toJson (concat .Values.args .Values.extraArgs) }}"),
     ("chart-value-resources", "{{ toJson .Values.resources }}"),

@@ -45,7 +45,7 @@ const NAMESPACE: &str = "capstan-operator-system";
 const DEPLOYMENT: &str = "capstan-operator-controller-manager";
 const INIT: [&str; 4] = ["init", "--operator", "-i", "acme"];
 /// The label of what `init --operator` makes of a local configuration.
-const INPUT: &str = "management.cluster.x-k8s.io/provider";
+pub(crate) const INPUT: &str = "management.cluster.x-k8s.io/provider";
 
 /// A cluster behind a gate, and its user.
 struct Scene {
@@ -159,12 +159,12 @@ impl Scene {
 
 /// The four providers: of contract v1beta1 up to 1.1, and v1beta2 from there on. The infrastructure provider needs a
 /// variable.
-fn releases(version: &'static str) -> [Release; 4] {
+pub(crate) fn releases(version: &'static str) -> [Release; 4] {
     let series = &[("1.0", "v1beta1"), ("1.1", "v1beta1"), ("1.2", "v1beta2")];
     Release::all(version).map(|it| Release { series, ..it })
 }
 
-fn publish(estate: &Estate, release: &Release) {
+pub(crate) fn publish(estate: &Estate, release: &Release) {
     let mut components = release.components();
     if release.label == "infrastructure-acme" {
         let deployment = components.iter_mut().find(|it| it["kind"] == "Deployment").unwrap();

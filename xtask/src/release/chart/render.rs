@@ -3,6 +3,7 @@
 use std::{env, fs, path::Path, process::Command};
 
 use capstan_components::operator::{NAMESPACE, Options, components};
+use capstan_manifest::yaml;
 use semver::Version;
 use serde_json::{Value, json};
 
@@ -102,7 +103,8 @@ fn expected(image: &str, namespace: &str, replicas: u32) -> Vec<Value> {
             object["metadata"]["annotations"]["helm.sh/resource-policy"] = json!("keep");
         }
     }
-    sorted(objects)
+    // Whole numbers are integers in YAML, whatever they were before.
+    sorted(documents(&yaml::to_multi_document(&objects)))
 }
 
 fn expected_of_a_user() -> Vec<Value> {
