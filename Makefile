@@ -92,11 +92,11 @@ control-plane: ## Build etcd and the Kubernetes control plane into the per-user 
 	@$(CARGO) run --quiet --locked -p xtask -- control-plane
 
 .PHONY: config
-config: ## Write the generated manifests under config/
+config: ## Write the generated manifests under config/ and the operator's chart under charts/
 	@$(CARGO) run --quiet --locked -p xtask -- config
 
 .PHONY: release
-release: ## Write the release files of our providers under dist/ (VERSION=v0.1.0)
+release: ## Write the release files of our providers and the operator under dist/ (VERSION=v0.1.0)
 	$(call say,Release files)
 	@$(CARGO) run --quiet --locked -p xtask -- release $(if $(VERSION),--version $(VERSION))
 

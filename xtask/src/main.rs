@@ -8,12 +8,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use capstan_api::{cluster, operator};
+use capstan_components::operator::NAME;
 use capstan_control_plane::{Binaries, Sources};
 use capstan_manifest::yaml;
 use capstan_provider_local::api as local;
 use clap::{Parser, Subcommand};
+use semver::Version;
 use serde_json::json;
 
 #[derive(Parser)]
@@ -24,7 +26,7 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Write the generated manifests under config/
+    /// Write the generated manifests under config/, and the chart under charts/
     Config {
         /// Change nothing; fail where a file is not what would be written
         #[arg(long)]
@@ -54,7 +56,7 @@ fn main() -> Result<()> {
 fn config(check: bool) -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask is in the workspace")?;
     let mut stale = Vec::new();
-    for (path, text) in generated() {
+    for (path, text) in generated()? {
         let path = root.join(path);
         if fs::read_to_string(&path).is_ok_and(|found| found == text) {
             continue;
@@ -74,16 +76,21 @@ fn config(check: bool) -> Result<()> {
 }
 
 /// Every generated file with its text.
-fn generated() -> Vec<(PathBuf, String)> {
+fn generated() -> Result<Vec<(PathBuf, String)>> {
     let mut crds = vec![("core", cluster::crd(cluster::WEBHOOK_SERVICE))];
     crds.extend(local::crds(local::WEBHOOK_SERVICE).into_iter().map(|crd| ("local", crd)));
     crds.extend(operator::crds().into_iter().map(|crd| ("operator", crd)));
-    crds.into_iter()
-        .map(|(part, crd)| {
-            let file = format!("{}_{}.yaml", crd.spec.group, crd.spec.names.plural);
-            (PathBuf::from("config/crd").join(part).join(file), yaml::to_string(&json!(crd)))
-        })
-        .collect()
+    let crds = crds.into_iter().map(|(part, crd)| {
+        let file = format!("{}_{}.yaml", crd.spec.group, crd.spec.names.plural);
+        (PathBuf::from("config/crd").join(part).join(file), yaml::to_string(&json!(crd)))
+    });
+    let chart = release::chart::files(&workspace_version()?).into_iter();
+    let folder = Path::new("charts").join(NAME);
+    Ok(crds.chain(chart.map(|(file, text)| (folder.join(file), text))).collect())
+}
+
+fn workspace_version() -> Result<Version> {
+    Version::parse(env!("CARGO_PKG_VERSION")).map_err(|error| anyhow!("the workspace's version: {error}"))
 }
 
 fn release(version: &str, out: &Path) -> Result<()> {

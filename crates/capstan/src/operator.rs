@@ -20,29 +20,25 @@ pub(crate) use components::components;
 pub(crate) use problem::OperatorProblem;
 pub(crate) use state::{InstalledOperator, OperatorState, ProviderObject};
 
+pub(crate) use capstan_components::operator::{
+    DEPLOYMENT, NAME as COMPONENT, NAME_LABEL, NAMESPACE, VERSION_LABEL,
+};
+
+use capstan_api::names;
+use capstan_components::manager::IMAGE;
 use capstan_manifest::images::Overrides;
 
 use crate::{commands::version::VERSION, error::CommandError};
 
-/// The operator's own namespace.
-pub(crate) const NAMESPACE: &str = "capstan-operator-system";
-/// Its Deployment.
-pub(crate) const DEPLOYMENT: &str = "capstan-operator-controller-manager";
-/// What it is called in the configuration file's image overrides, and in messages.
-pub(crate) const COMPONENT: &str = "capstan-operator";
-/// The value of clusterctl's core label on all its objects.
-pub(crate) const CORE_LABEL: &str = "capi-operator";
-/// The label of its version.
-pub(crate) const VERSION_LABEL: &str = "app.kubernetes.io/version";
-/// The repository of this program's images.
-const REPOSITORY: &str = "ghcr.io/capstan-io/capstan";
+/// The value of clusterctl's core label on all its objects. Upstream's operator has the same.
+pub(crate) const CORE_LABEL: &str = names::OPERATOR;
 
 /// The image that the operator runs with: the one that a flag names, else this version's with the configured overrides.
 pub(crate) fn image(flag: Option<&str>, overrides: &Overrides) -> Result<String, CommandError> {
     if let Some(image) = flag.filter(|it| !it.is_empty()) {
         return Ok(image.to_owned());
     }
-    let own = format!("{REPOSITORY}:{VERSION}");
+    let own = format!("{IMAGE}:{VERSION}");
     overrides.apply(COMPONENT, &own).map_err(|error| {
         CommandError::new(format!("the operator's image {own} cannot be replaced"), error)
             .hint(format!("correct images.{COMPONENT} and images.all in the configuration file"))
@@ -60,7 +56,7 @@ mod tests {
         let mirror = Override { repository: "mirror.example.com/x".to_owned(), ..Override::default() };
         let overrides: Overrides = [(COMPONENT.to_owned(), mirror)].into_iter().collect();
         let none = Overrides::default();
-        assert_eq!(image(None, &none).unwrap(), format!("{REPOSITORY}:{VERSION}"));
+        assert_eq!(image(None, &none).unwrap(), format!("{IMAGE}:{VERSION}"));
         assert_eq!(image(Some(""), &overrides).unwrap(), format!("mirror.example.com/x/capstan:{VERSION}"));
         assert_eq!(image(Some("r.example.com/own:v9"), &overrides).unwrap(), "r.example.com/own:v9");
     }

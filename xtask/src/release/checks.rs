@@ -1,15 +1,16 @@
 //! What is true of every provider's release.
 
+use capstan_components::manager::Names;
 use serde_json::{Value, json};
 
-use super::Names;
+use super::manifest;
 
 pub(super) fn of_kind<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {
     objects.iter().filter(|it| it["kind"] == kind).collect()
 }
 
 /// One namespace, one label, one Deployment with a container `manager`, and no need for cert-manager.
-pub(super) fn contract_with_clusterctl(names: &Names, objects: &[Value]) {
+pub(super) fn contract_with_clusterctl(names: &Names<'_>, objects: &[Value]) {
     let cluster_wide = [
         "Namespace",
         "CustomResourceDefinition",
@@ -22,7 +23,7 @@ pub(super) fn contract_with_clusterctl(names: &Names, objects: &[Value]) {
     assert_eq!(namespace["metadata"]["name"], names.namespace);
     for object in objects {
         let (kind, metadata) = (&object["kind"], &object["metadata"]);
-        assert_eq!(metadata["labels"]["cluster.x-k8s.io/provider"], names.provider, "{kind}");
+        assert_eq!(metadata["labels"]["cluster.x-k8s.io/provider"], names.label.1, "{kind}");
         let expected =
             if cluster_wide.iter().any(|it| kind == it) { json!(null) } else { json!(names.namespace) };
         assert_eq!(metadata["namespace"], expected, "{kind}");
@@ -32,7 +33,7 @@ pub(super) fn contract_with_clusterctl(names: &Names, objects: &[Value]) {
     let [deployment] = of_kind(objects, "Deployment")[..] else { panic!("one Deployment") };
     let template = &deployment["spec"]["template"];
     assert_eq!(deployment["spec"]["selector"]["matchLabels"], template["metadata"]["labels"]);
-    assert_eq!(template["metadata"]["labels"]["cluster.x-k8s.io/provider"], names.provider);
+    assert_eq!(template["metadata"]["labels"]["cluster.x-k8s.io/provider"], names.label.1);
     let container = &template["spec"]["containers"][0];
     assert_eq!(
         (&container["name"], &container["image"]),
@@ -42,7 +43,7 @@ pub(super) fn contract_with_clusterctl(names: &Names, objects: &[Value]) {
 }
 
 /// The manager's Pod is reached on the ports that the policy names, and has a limit on its memory.
-pub(super) fn the_network_is_kept_out(names: &Names, objects: &[Value]) {
+pub(super) fn the_network_is_kept_out(names: &Names<'_>, objects: &[Value]) {
     let [policy] = of_kind(objects, "NetworkPolicy")[..] else { panic!("one NetworkPolicy") };
     let [deployment] = of_kind(objects, "Deployment")[..] else { panic!("one Deployment") };
     let template = &deployment["spec"]["template"];
@@ -50,7 +51,7 @@ pub(super) fn the_network_is_kept_out(names: &Names, objects: &[Value]) {
     let container = &template["spec"]["containers"][0];
     assert_eq!(container["resources"]["limits"], json!({"memory": "512Mi"}));
     // As it is once clusterctl has filled in the default: webhooks for everybody, metrics for Pods, health for nobody.
-    let text = names.components(vec![policy.clone()]).replace("${CAPI_WEBHOOK_PEERS:=[]}", "[]");
+    let text = manifest(names, vec![policy.clone()]).replace("${CAPI_WEBHOOK_PEERS:=[]}", "[]");
     let policy: Value = serde_saphyr::from_str(&text).unwrap();
     let rules = policy["spec"]["ingress"].as_array().unwrap();
     let expected = [("webhook-server", json!([])), ("metrics", json!([{"namespaceSelector": {}}]))];
@@ -78,7 +79,8 @@ pub(super) fn everything_is_found(objects: &[Value]) {
     for object in configurations.iter().flat_map(|kind| of_kind(objects, kind)) {
         assert_eq!(name(&object["webhooks"][0]["clientConfig"]["service"]), service);
     }
-    for crd in of_kind(objects, "CustomResourceDefinition") {
+    let is_converted = |it: &&Value| it["spec"]["conversion"]["strategy"] == "Webhook";
+    for crd in of_kind(objects, "CustomResourceDefinition").into_iter().filter(is_converted) {
         assert_eq!(name(&crd["spec"]["conversion"]["webhook"]["clientConfig"]["service"]), service);
     }
     assert_eq!(account["metadata"]["name"], pod["spec"]["serviceAccountName"]);

@@ -8,13 +8,14 @@ use capstan_api::{
     crd::Conversion,
     names::{CORE_PROVIDER, label},
 };
+use capstan_components::manager::{FOLLOW, Names, RBAC, asking_who_may_read_metrics, named, rule};
 use semver::Version;
 use serde_json::{Value, json};
 
-use super::{FOLLOW, Names, RBAC, asking_who_may_read_metrics, metadata, named, rule};
+use super::{deployment, manifest, metadata, network_policy};
 
-pub(super) const NAMES: Names = Names {
-    provider: CORE_PROVIDER,
+pub(super) const NAMES: Names<'static> = Names {
+    label: (label::PROVIDER, CORE_PROVIDER),
     namespace: "capi-system",
     account: "capi-manager",
     service: "capi-webhook-service",
@@ -27,7 +28,7 @@ const UPSTREAM_SERIES: [(u64, u64); 4] = [(1, 11), (1, 12), (1, 13), (1, 14)];
 /// The files with their names.
 pub(super) fn files(version: &Version) -> Vec<(&'static str, String)> {
     vec![
-        ("core-components.yaml", NAMES.components(components(version))),
+        ("core-components.yaml", manifest(&NAMES, components(version))),
         ("metadata.yaml", metadata(version, &UPSTREAM_SERIES)),
     ]
 }
@@ -49,8 +50,8 @@ fn components(version: &Version) -> Vec<Value> {
         NAMES.own_binding(),
         NAMES.cluster_binding("capi-manager-rolebinding", "capi-aggregated-manager-role"),
         NAMES.service(),
-        NAMES.network_policy(),
-        NAMES.deployment(version),
+        network_policy(&NAMES),
+        deployment(&NAMES, version),
         json!(mutating),
         json!(validating),
     ]

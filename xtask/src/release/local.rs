@@ -1,6 +1,7 @@
 //! The local infrastructure provider's files.
 
 use capstan_api::names::{CORE_GROUP, INFRASTRUCTURE_GROUP, label};
+use capstan_components::manager::{FOLLOW, Names, RBAC, asking_who_may_read_metrics, named, rule};
 use capstan_provider_local::{
     LEASE, WEBHOOK_SERVICE,
     api::{self, PROVIDER},
@@ -8,10 +9,10 @@ use capstan_provider_local::{
 use semver::Version;
 use serde_json::{Value, json};
 
-use super::{FOLLOW, Names, RBAC, asking_who_may_read_metrics, metadata, named, rule};
+use super::{deployment, manifest, metadata, network_policy};
 
-pub(super) const NAMES: Names = Names {
-    provider: PROVIDER,
+pub(super) const NAMES: Names<'static> = Names {
+    label: (label::PROVIDER, PROVIDER),
     namespace: "capstan-local-system",
     account: "capstan-local-manager",
     service: WEBHOOK_SERVICE,
@@ -28,7 +29,7 @@ const TEMPLATES: &str = "localclustertemplates";
 /// The files with their names.
 pub(super) fn files(version: &Version) -> Vec<(&'static str, String)> {
     vec![
-        ("infrastructure-components.yaml", NAMES.components(components(version))),
+        ("infrastructure-components.yaml", manifest(&NAMES, components(version))),
         ("metadata.yaml", metadata(version, &[])),
         ("cluster-template.yaml", include_str!("local/cluster-template.yaml").to_owned()),
         ("cluster-template-tenant.yaml", include_str!("local/cluster-template-tenant.yaml").to_owned()),
@@ -48,8 +49,8 @@ fn components(version: &Version) -> Vec<Value> {
         NAMES.own_binding(),
         NAMES.cluster_binding(MANAGER_BINDING, MANAGER_ROLE),
         NAMES.service(),
-        NAMES.network_policy(),
-        NAMES.deployment(version),
+        network_policy(&NAMES),
+        deployment(&NAMES, version),
     ]);
     objects
 }
@@ -122,7 +123,7 @@ mod tests {
         let [deployment] = checks::of_kind(&objects, "Deployment")[..] else { panic!("one Deployment") };
         assert_eq!(deployment["metadata"]["name"], "capstan-local-controller-manager");
         assert_eq!(deployment["spec"]["template"]["spec"]["containers"][0]["args"][1], "local");
-        assert_eq!(NAMES.provider, "infrastructure-local");
+        assert_eq!(NAMES.label.1, "infrastructure-local");
         for object in
             ["ClusterRole", "ClusterRoleBinding"].iter().flat_map(|kind| checks::of_kind(&objects, kind))
         {

@@ -1,24 +1,23 @@
 //! The files of a release, as clusterctl and the provider operator expect them: a folder a provider.
 
+pub(crate) mod chart;
 mod core;
 mod local;
+mod operator;
 
 #[cfg(test)]
 mod checks;
 
 use anyhow::{Result, bail};
-use capstan_api::names::label;
+use capstan_components::manager::{IMAGE, Names, Program};
 use capstan_manifest::yaml;
 use semver::Version;
 use serde_json::{Value, json};
 
-const IMAGE: &str = "ghcr.io/capstan-io/capstan";
 /// The contract between core and providers that we speak.
 const CONTRACT: &str = "v1beta2";
 /// Every series that was ever released, for clusterctl wants to find the installed version in the newest metadata.
 const SERIES: [(u64, u64); 1] = [(0, 1)];
-const RBAC: &str = "rbac.authorization.k8s.io/v1";
-const FOLLOW: [&str; 2] = ["list", "watch"];
 
 /// The files, each with its path below the folder of releases: that of a local repository of clusterctl's.
 pub(crate) fn files(version: &str) -> Result<Vec<(String, String)>> {
@@ -32,9 +31,11 @@ pub(crate) fn files(version: &str) -> Result<Vec<(String, String)>> {
     }
     let mut files = Vec::new();
     for (names, own) in [(&core::NAMES, core::files(&parsed)), (&local::NAMES, local::files(&parsed))] {
-        let folder = format!("{}/{version}", names.provider);
+        let folder = format!("{}/{version}", names.label.1);
         files.extend(own.into_iter().map(|(name, text)| (format!("{folder}/{name}"), text)));
     }
+    let folder = format!("{}/{version}", capstan_components::operator::NAME);
+    files.extend(operator::files(&parsed).into_iter().map(|(name, text)| (format!("{folder}/{name}"), text)));
     Ok(files)
 }
 
@@ -59,173 +60,28 @@ fn metadata(version: &Version, followed: &[(u64, u64)]) -> String {
     )
 }
 
-/// What a provider and its objects are called.
-struct Names {
-    /// The value of the provider label.
-    provider: &'static str,
-    namespace: &'static str,
-    account: &'static str,
-    /// The Service in front of the webhooks.
-    service: &'static str,
-    /// What the names of the manager's other objects begin with.
-    prefix: &'static str,
-    /// What `capstan manager` is to run.
-    controllers: &'static str,
+/// The value of the flags and the policy that clusterctl's variables set.
+const FLAGS: [&str; 2] = [
+    "--diagnostics-address=${CAPI_DIAGNOSTICS_ADDRESS:=:8443}",
+    "--insecure-diagnostics=${CAPI_INSECURE_DIAGNOSTICS:=false}",
+];
+const WEBHOOK_PEERS: &str = "${CAPI_WEBHOOK_PEERS:=[]}";
+
+fn network_policy(names: &Names<'_>) -> Value {
+    names.network_policy(&json!(WEBHOOK_PEERS))
 }
 
-impl Names {
-    fn namespace(&self) -> Value {
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace, "labels": {"control-plane": "controller-manager"}}})
-    }
-
-    fn account(&self) -> Value {
-        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": self.namespaced(self.account)})
-    }
-
-    fn own_role(&self, rules: &Value) -> Value {
-        let name = format!("{}-leader-election-role", self.prefix);
-        json!({"apiVersion": RBAC, "kind": "Role", "metadata": self.namespaced(&name), "rules": rules})
-    }
-
-    fn own_binding(&self) -> Value {
-        let name = |what: &str| format!("{}-leader-election-{what}", self.prefix);
-        json!({"apiVersion": RBAC, "kind": "RoleBinding", "metadata": self.namespaced(&name("rolebinding")),
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name("role")}, "subjects": self.subjects()})
-    }
-
-    fn cluster_binding(&self, name: &str, role: &str) -> Value {
-        json!({"apiVersion": RBAC, "kind": "ClusterRoleBinding", "metadata": {"name": name},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}, "subjects": self.subjects()})
-    }
-
-    fn service(&self) -> Value {
-        json!({"apiVersion": "v1", "kind": "Service", "metadata": self.namespaced(self.service), "spec": {
-            "ports": [{"port": 443, "targetPort": "webhook-server"}], "selector": {label::PROVIDER: self.provider}}})
-    }
-
-    /// Who may connect to the manager: to its webhooks whom a variable names, or everybody, for the API server is no Pod
-    /// that could be selected; to its metrics, Pods. The kubelet needs no rule: what runs on a Pod's node reaches it.
-    fn network_policy(&self) -> Value {
-        json!({"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy",
-            "metadata": self.namespaced(&format!("{}-controller-manager", self.prefix)),
-            "spec": {
-                "podSelector": {"matchLabels": self.pod_labels()},
-                "policyTypes": ["Ingress"],
-                "ingress": [
-                    {"from": "${CAPI_WEBHOOK_PEERS:=[]}", "ports": [{"port": "webhook-server", "protocol": "TCP"}]},
-                    {"from": [{"namespaceSelector": {}}], "ports": [{"port": "metrics", "protocol": "TCP"}]},
-                ],
-            },
-        })
-    }
-
-    fn pod_labels(&self) -> Value {
-        json!({label::PROVIDER: self.provider, "control-plane": "controller-manager"})
-    }
-
-    fn namespaced(&self, name: &str) -> Value {
-        json!({"name": name, "namespace": self.namespace})
-    }
-
-    fn subjects(&self) -> Value {
-        json!([{"kind": "ServiceAccount", "name": self.account, "namespace": self.namespace}])
-    }
-
-    /// The Secret with the webhooks' authority, as the manager calls it without flags.
-    fn secret(&self) -> String {
-        format!("{}-ca", self.service)
-    }
-
-    /// Labels all objects as the provider's, and writes them.
-    fn components(&self, objects: Vec<Value>) -> String {
-        yaml::to_multi_document(&self.labelled(objects))
-    }
-
-    fn labelled(&self, mut objects: Vec<Value>) -> Vec<Value> {
-        for object in &mut objects {
-            object["metadata"]["labels"][label::PROVIDER] = json!(self.provider);
-        }
-        objects
-    }
-
-    fn deployment(&self, version: &Version) -> Value {
-        let labels = self.pod_labels();
-        let from_field =
-            |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});
-        let port =
-            |name: &str, number: u16| json!({"name": name, "containerPort": number, "protocol": "TCP"});
-        let probe = |path: &str| json!({"httpGet": {"path": path, "port": "healthz"}});
-        let tolerate = |key: &str| json!({"key": key, "effect": "NoSchedule"});
-        json!({
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": {"name": format!("{}-controller-manager", self.prefix), "namespace": self.namespace, "labels": {"control-plane": "controller-manager"}},
-            "spec": {
-                "replicas": 1,
-                "selector": {"matchLabels": labels},
-                "template": {
-                    "metadata": {"labels": labels},
-                    "spec": {
-                        "containers": [{
-                            "name": "manager",
-                            "image": format!("{IMAGE}:v{version}"),
-                            "imagePullPolicy": "IfNotPresent",
-                            "command": ["/capstan"],
-                            "args": [
-                                "manager",
-                                self.controllers,
-                                "--leader-elect",
-                                "--diagnostics-address=${CAPI_DIAGNOSTICS_ADDRESS:=:8443}",
-                                "--insecure-diagnostics=${CAPI_INSECURE_DIAGNOSTICS:=false}",
-                            ],
-                            "env": [
-                                from_field("POD_NAMESPACE", "metadata.namespace"),
-                                from_field("POD_NAME", "metadata.name"),
-                                from_field("POD_UID", "metadata.uid"),
-                            ],
-                            "ports": [port("webhook-server", 9443), port("healthz", 9440), port("metrics", 8443)],
-                            "livenessProbe": probe("/healthz"),
-                            "readinessProbe": probe("/readyz"),
-                            // docs/release.md says what the limit is made of.
-                            "resources": {"limits": {"memory": "512Mi"}, "requests": {"cpu": "10m", "memory": "32Mi"}},
-                            "securityContext": {
-                                "allowPrivilegeEscalation": false,
-                                "capabilities": {"drop": ["ALL"]},
-                                "privileged": false,
-                                "readOnlyRootFilesystem": true,
-                                "runAsGroup": 65532,
-                                "runAsUser": 65532,
-                            },
-                            "terminationMessagePolicy": "FallbackToLogsOnError",
-                        }],
-                        "securityContext": {"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}},
-                        "serviceAccountName": self.account,
-                        // Longer than open requests and reconciles may take after the stop signal.
-                        "terminationGracePeriodSeconds": 30,
-                        "tolerations": [tolerate("node-role.kubernetes.io/control-plane"), tolerate("node-role.kubernetes.io/master")],
-                    },
-                },
-            },
-        })
-    }
+fn deployment(names: &Names<'_>, version: &Version) -> Value {
+    names.deployment(&Program { image: &image(version), flags: &FLAGS, replicas: 1 })
 }
 
-fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> Value {
-    json!({"apiGroups": [group], "resources": resources, "verbs": verbs})
+fn image(version: &Version) -> String {
+    format!("{IMAGE}:v{version}")
 }
 
-/// The same for objects of these names only.
-fn named(mut rule: Value, names: &[&str]) -> Value {
-    rule["resourceNames"] = json!(names);
-    rule
-}
-
-/// Whether a caller may read the metrics is for the API server to say.
-fn asking_who_may_read_metrics() -> [Value; 2] {
-    [
-        rule("authentication.k8s.io", &["tokenreviews"], &["create"]),
-        rule("authorization.k8s.io", &["subjectaccessreviews"], &["create"]),
-    ]
+/// Labels all objects as the provider's, and writes them.
+fn manifest(names: &Names<'_>, objects: Vec<Value>) -> String {
+    yaml::to_multi_document(&names.labelled(objects))
 }
 
 #[cfg(test)]
@@ -245,6 +101,11 @@ mod tests {
                 "infrastructure-local/v0.1.0-rc.1/metadata.yaml",
                 "infrastructure-local/v0.1.0-rc.1/cluster-template.yaml",
                 "infrastructure-local/v0.1.0-rc.1/cluster-template-tenant.yaml",
+                "capstan-operator/v0.1.0-rc.1/operator-components.yaml",
+                "capstan-operator/v0.1.0-rc.1/chart/Chart.yaml",
+                "capstan-operator/v0.1.0-rc.1/chart/values.yaml",
+                "capstan-operator/v0.1.0-rc.1/chart/templates/crds.yaml",
+                "capstan-operator/v0.1.0-rc.1/chart/templates/operator.yaml",
             ]
         );
         for (path, text) in files.iter().filter(|(path, _)| path.ends_with("components.yaml")) {

@@ -28,6 +28,10 @@ impl Hint for OperatorProblem {
                 format!("use {program} {installed}")
             }
             Self::NoOperator => format!("install it: {program} init --operator"),
+            Self::Upstream { namespace, name } => format!(
+                "stop it first: kubectl scale deployment {name} -n {namespace} --replicas=0; the new operator takes over \
+                 the providers that are installed"
+            ),
             Self::Foreign { namespace, by, .. } if by == "Helm" => {
                 format!("upgrade its release: helm upgrade --namespace {namespace}")
             }
@@ -167,6 +171,10 @@ mod tests {
             (
                 OperatorProblem::OperatorVersion { installed: "v0.1.0".to_owned(), is_newer: false },
                 "upgrade operator",
+            ),
+            (
+                OperatorProblem::Upstream { namespace: "ns".to_owned(), name: "op".to_owned() },
+                "kubectl scale deployment op -n ns --replicas=0",
             ),
         ] {
             let hint = problem.hint().unwrap();

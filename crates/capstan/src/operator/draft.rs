@@ -1,9 +1,10 @@
 //! The objects that `init --operator` creates for a provider: its object, and what the operator needs of the local
 //! configuration.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use capstan_api::{
+    names::FIELD_MANAGER,
     operator::{FetchConfiguration, GROUP, ProviderSpec, VERSION},
     provider::ProviderType,
 };
@@ -11,7 +12,10 @@ use capstan_manifest::{
     images::{Override, Overrides},
     yaml,
 };
-use k8s_openapi::{ByteString, apimachinery::pkg::apis::meta::v1::LabelSelector};
+use k8s_openapi::{
+    ByteString,
+    apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta},
+};
 use serde_json::{Value, json};
 
 use super::state::reference;
@@ -34,13 +38,25 @@ pub(crate) struct Draft {
     pub(crate) contract: String,
     /// The variables of the components that have a value here.
     pub(crate) variables: BTreeMap<String, String>,
-    /// Whether a Secret for its variables is there already.
-    pub(crate) has_secret: bool,
+    /// The Secret for its variables that is there already.
+    pub(crate) secret: FoundSecret,
     /// Image overrides in clusterctl's format.
     pub(crate) images: Option<String>,
     pub(crate) source: ReleaseSource,
     /// Whether the components have objects of cert-manager's kinds.
     pub(crate) needs_cert_manager: bool,
+}
+
+/// A Secret for a provider's variables, before anything is written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum FoundSecret {
+    /// There is none.
+    #[default]
+    None,
+    /// An earlier run of this program made it.
+    Ours,
+    /// Its user made it, with these keys. What it says counts, and it is never ours to delete.
+    Users(BTreeSet<String>),
 }
 
 /// Where the operator fetches releases from.
@@ -74,29 +90,39 @@ impl Draft {
         self.secret().into_iter().chain(config_maps).collect()
     }
 
-    /// The Secret with the variables and the image overrides, if there are any.
+    /// The Secret with the variables and the image overrides, if there are any. A user's Secret gets what it lacks, and
+    /// no label: everything with our label is deleted with the operator.
     fn secret(&self) -> Option<Value> {
+        let is_lacking = |it: &(String, &String)| match &self.secret {
+            FoundSecret::Users(keys) => !keys.contains(&it.0),
+            FoundSecret::None | FoundSecret::Ours => true,
+        };
         let images = self.images.iter().map(|it| (IMAGES_KEY.to_owned(), it));
         let variables = self.variables.iter().map(|(name, value)| (name.clone(), value));
         let encode = |(name, value): (String, &String)| (name, ByteString(value.clone().into_bytes()));
-        let data: BTreeMap<String, ByteString> = images.chain(variables).map(encode).collect();
+        let data: BTreeMap<String, ByteString> =
+            images.chain(variables).filter(is_lacking).map(encode).collect();
         let label = self.label();
         (!data.is_empty()).then(|| {
-            json!({
+            let mut secret = json!({
                 "apiVersion": "v1",
                 "kind": "Secret",
-                "metadata": {"name": secret_name(&label), "namespace": self.namespace,
-                             "labels": input_labels(&label)},
-                "type": "Opaque",
+                "metadata": {"name": secret_name(&label), "namespace": self.namespace},
                 "data": data,
-            })
+            });
+            if !matches!(self.secret, FoundSecret::Users(_)) {
+                secret["metadata"]["labels"] = json!(input_labels(&label));
+                secret["type"] = json!("Opaque");
+            }
+            secret
         })
     }
 
     /// The provider object.
     pub(crate) fn provider(&self) -> Value {
         let label = self.label();
-        let has_secret = self.has_secret || !self.variables.is_empty() || self.images.is_some();
+        let has_secret =
+            self.secret != FoundSecret::None || !self.variables.is_empty() || self.images.is_some();
         let fetch_config = match &self.source {
             ReleaseSource::BuiltIn => None,
             ReleaseSource::Url(url) => Some(FetchConfiguration { url: Some(url.clone()), selector: None }),
@@ -127,6 +153,15 @@ pub(crate) fn secret_name(label: &str) -> String {
 /// The labels of what is made for a provider.
 pub(crate) fn input_labels(label: &str) -> BTreeMap<String, String> {
     [(INPUT_LABEL.to_owned(), label.to_owned())].into()
+}
+
+/// Whether this program made a Secret or ConfigMap for a provider: a user's copy, label and all, is the user's.
+pub(crate) fn is_input(metadata: &ObjectMeta) -> bool {
+    let field = format!("f:{INPUT_LABEL}");
+    metadata.managed_fields.iter().flatten().any(|it| {
+        let labels = it.fields_v1.as_ref().map(|it| &it.0["f:metadata"]["f:labels"]);
+        it.manager.as_deref() == Some(FIELD_MANAGER) && labels.is_some_and(|it| it.get(&field).is_some())
+    })
 }
 
 /// The selector of the ConfigMaps that are made for a provider.
@@ -162,7 +197,7 @@ mod tests {
             version: "v1.0.0".to_owned(),
             contract: "v1beta2".to_owned(),
             variables: BTreeMap::new(),
-            has_secret: false,
+            secret: FoundSecret::None,
             images: None,
             source: ReleaseSource::BuiltIn,
             needs_cert_manager: false,
@@ -182,7 +217,7 @@ mod tests {
         assert_eq!(plain.provider(), expected);
         let url = Draft { source: ReleaseSource::Url("https://x.example.com/f".to_owned()), ..draft() };
         assert_eq!(url.provider()["spec"]["fetchConfig"], json!({"url": "https://x.example.com/f"}));
-        let there = Draft { has_secret: true, ..draft() };
+        let there = Draft { secret: FoundSecret::Ours, ..draft() };
         assert!(there.inputs().is_empty(), "it is left as it is");
         assert_eq!(there.provider()["spec"]["secretName"], "infrastructure-acme-variables");
     }
@@ -216,6 +251,24 @@ mod tests {
             }}},
         });
         assert_eq!(full.provider()["spec"], spec);
+    }
+
+    /// What a user's Secret says counts, and it must not get the label by which inputs are deleted.
+    #[test]
+    fn a_users_secret_gets_only_what_it_lacks() {
+        let variables = ["ACME_TOKEN", "ACME_REGION"].map(|it| (it.to_owned(), "local".to_owned()));
+        let keys = |it: &[&str]| FoundSecret::Users(it.iter().map(|it| (*it).to_owned()).collect());
+        let draft = Draft { variables: variables.into(), secret: keys(&["ACME_TOKEN"]), ..draft() };
+        let expected = json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "infrastructure-acme-variables", "namespace": "acme-system"},
+            "data": {"ACME_REGION": "bG9jYWw="},
+        });
+        assert_eq!(draft.inputs(), [expected]);
+        let complete = Draft { secret: keys(&["ACME_REGION", "ACME_TOKEN"]), ..draft };
+        assert!(complete.inputs().is_empty());
+        assert_eq!(complete.provider()["spec"]["secretName"], "infrastructure-acme-variables");
     }
 
     #[test]

@@ -8,8 +8,10 @@ use capstan_repository::Version;
 
 use super::ProviderObject;
 
-/// Reasons that pass only when somebody changes something.
-const FINAL: [&str; 8] = [
+/// Reasons that pass only when the object, a role or a release is changed.
+const FINAL: [&str; 10] = [
+    reason::INVALID_SPEC,
+    reason::INCORRECT_NAME,
     reason::INCORRECT_VERSION_FORMAT,
     reason::UNSUPPORTED_DOWNGRADE,
     reason::FETCH_CONFIG_INVALID,
@@ -186,6 +188,11 @@ mod tests {
                     &[failed("PreflightCheckPassed", "UnsupportedProviderDowngradeReason", 2)],
                 ),
                 stuck("UnsupportedProviderDowngradeReason: why"),
+            ),
+            (with(None, 2, &[failed("PreflightCheckPassed", "InvalidSpec", 2)]), stuck("InvalidSpec: why")),
+            (
+                with(None, 2, &[failed("PreflightCheckPassed", "IncorrectProviderName", 2)]),
+                stuck("IncorrectProviderName: why"),
             ),
             (
                 with(None, 2, &[failed("PreflightCheckPassed", "WaitingForCoreProviderReady", 2)]),

@@ -48,6 +48,16 @@ pub(crate) enum OperatorProblem {
     /// There is no operator.
     #[error("the provider operator is not installed")]
     NoOperator,
+    /// Upstream's operator runs in the cluster.
+    #[error(
+        "upstream's provider operator runs in this cluster: Deployment {namespace}/{name}; nothing was changed"
+    )]
+    Upstream {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
     /// The operator was installed by other means.
     #[error(
         "the provider operator is Deployment {namespace}/{name}, which {by} manages; nothing was changed"

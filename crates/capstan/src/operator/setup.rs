@@ -13,7 +13,7 @@ use capstan_repository::Version;
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::{Value, json};
 
-use super::{CORE_LABEL, InstalledOperator, NAMESPACE, OperatorProblem};
+use super::{COMPONENT, CORE_LABEL, InstalledOperator, NAME_LABEL, NAMESPACE, OperatorProblem};
 use crate::commands::version::VERSION;
 
 /// What is to be done about the operator before provider objects are created.
@@ -73,11 +73,12 @@ pub(crate) async fn is_whole(cluster: &ManagementCluster, manifest: &[Value]) ->
     Ok(looks.into_iter().all(|it| it))
 }
 
-/// Everything that was installed for the operator.
+/// Everything that this program installed for the operator. What Helm installed is Helm's to upgrade and delete.
 pub(crate) async fn installed(cluster: &ManagementCluster) -> Result<Vec<Component>, ServerError> {
-    let selector = format!("{}={CORE_LABEL}", label::CLUSTERCTL_CORE);
+    let selector = format!("{}={CORE_LABEL},{NAME_LABEL}={COMPONENT}", label::CLUSTERCTL_CORE);
     let mut found = sweep::sweep(cluster, &selector).await?;
-    found.retain(|it| !it.is_made_from_another() && it.is_installed(&[NAMESPACE]));
+    let is_helms = |it: &Component| it.label("app.kubernetes.io/managed-by") == Some("Helm");
+    found.retain(|it| !it.is_made_from_another() && !is_helms(it) && it.is_installed(&[NAMESPACE]));
     Ok(found)
 }
 

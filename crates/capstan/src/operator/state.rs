@@ -16,7 +16,9 @@ use futures::future::try_join_all;
 use kube::{ResourceExt, api::DynamicObject};
 use serde_json::Value;
 
-use super::{CORE_LABEL, DEPLOYMENT, NAMESPACE, VERSION_LABEL};
+use crate::error::CommandError;
+
+use super::{COMPONENT, CORE_LABEL, DEPLOYMENT, NAME_LABEL, NAMESPACE, OperatorProblem, VERSION_LABEL};
 
 /// On a provider object that an upgrade paused: the contract that the upgrade goes to.
 pub(crate) const PAUSED_FOR_UPGRADE: &str = "capstan.dev/paused-for-upgrade";
@@ -121,11 +123,22 @@ impl OperatorState {
 impl InstalledOperator {
     /// Finds it, in whatever namespace it was installed.
     pub(crate) async fn find(cluster: &ManagementCluster) -> Result<Option<Self>, ServerError> {
-        let selector = format!("{}={CORE_LABEL}", label::CLUSTERCTL_CORE);
-        let found = cluster.list(&Kind::deployment(), None, &selector).await?;
-        let mut found: Vec<Self> = found.iter().map(Self::of).collect();
+        let found = operators(cluster).await?;
+        let mut found: Vec<Self> = found.iter().filter(|it| is_ours(it)).map(Self::of).collect();
         found.sort_by_key(|it| !it.is_own());
         Ok(found.into_iter().next())
+    }
+
+    /// Refuses a cluster in which upstream's operator runs: both would manage the same providers.
+    pub(crate) async fn check_alone(cluster: &ManagementCluster) -> Result<(), CommandError> {
+        let found = operators(cluster).await?;
+        match found.iter().find(|it| !is_ours(it) && it.data["spec"]["replicas"] != 0) {
+            Some(it) => {
+                let (namespace, name) = (it.namespace().unwrap_or_default(), it.name_any());
+                Err(OperatorProblem::Upstream { namespace, name }.into())
+            }
+            None => Ok(()),
+        }
     }
 
     fn of(deployment: &DynamicObject) -> Self {
@@ -231,6 +244,18 @@ impl ProviderObject {
     }
 }
 
+/// The Deployments of operators, upstream's included.
+async fn operators(cluster: &ManagementCluster) -> Result<Vec<DynamicObject>, ServerError> {
+    let selector = format!("{}={CORE_LABEL}", label::CLUSTERCTL_CORE);
+    cluster.list(&Kind::deployment(), None, &selector).await
+}
+
+/// Whether a Deployment is of our operator. Upstream's has the same label of clusterctl's.
+fn is_ours(deployment: &DynamicObject) -> bool {
+    deployment.labels().get(NAME_LABEL).is_some_and(|it| it == COMPONENT)
+        || deployment.name_any() == DEPLOYMENT
+}
+
 /// The reference to a provider object.
 pub(crate) fn reference(kind: ProviderType, namespace: &str, name: &str) -> ObjectRef {
     ObjectRef::new(&format!("{GROUP}/{VERSION}"), kind.as_str(), Some(namespace), name)
@@ -310,6 +335,30 @@ pub(crate) mod tests {
         assert_eq!(names(&state.unmanaged(&inventory)), unmanaged);
         let merged = [&["cluster-api v1.0.0 None"], &unmanaged[..]].concat();
         assert_eq!(names(&state.merged(&inventory)), merged, "what is not installed has no entry");
+    }
+
+    #[test]
+    fn upstreams_operator_is_another_one() {
+        let deployment = |name: &str, more: Option<&str>| -> DynamicObject {
+            let mut labels = json!({label::CLUSTERCTL_CORE: CORE_LABEL});
+            labels[NAME_LABEL] = json!(more);
+            let metadata = json!({"name": name, "namespace": "n", "labels": labels});
+            let object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata});
+            let mut object = object;
+            if more.is_none() {
+                object["metadata"]["labels"].as_object_mut().unwrap().remove(NAME_LABEL);
+            }
+            serde_json::from_value(object).unwrap()
+        };
+        for (name, more, expected) in [
+            (DEPLOYMENT, Some(COMPONENT), true),
+            ("release-capstan-operator", Some(COMPONENT), true),
+            (DEPLOYMENT, None, true),
+            ("capi-operator-controller-manager", None, false),
+            ("capi-operator-controller-manager", Some("cluster-api-operator"), false),
+        ] {
+            assert_eq!(is_ours(&deployment(name, more)), expected, "{name} {more:?}");
+        }
     }
 
     #[test]

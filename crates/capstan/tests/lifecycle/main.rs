@@ -10,6 +10,7 @@ mod killed;
 mod kinds;
 mod operator;
 mod preview;
+mod real_operator;
 mod upgrade;
 #[expect(dead_code, reason = "stories about manifests need more of it")]
 #[path = "../stories/user.rs"]

@@ -6,6 +6,7 @@ use std::{
     fmt::Write,
     process::Stdio,
     sync::{Arc, Mutex, PoisonError},
+    time::Instant,
 };
 
 use capstan_api::{
@@ -23,6 +24,7 @@ use k8s_openapi::{
     api::{
         apps::v1::Deployment,
         core::v1::{ConfigMap, Secret},
+        rbac::v1::ClusterRole,
     },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
@@ -43,7 +45,7 @@ const NAMESPACE: &str = "capstan-operator-system";
 const DEPLOYMENT: &str = "capstan-operator-controller-manager";
 const INIT: [&str; 4] = ["init", "--operator", "-i", "acme"];
 /// The label of what `init --operator` makes of a local configuration.
-const INPUT: &str = "management.cluster.x-k8s.io/provider";
+pub(crate) const INPUT: &str = "management.cluster.x-k8s.io/provider";
 
 /// A cluster behind a gate, and its user.
 struct Scene {
@@ -157,12 +159,12 @@ impl Scene {
 
 /// The four providers: of contract v1beta1 up to 1.1, and v1beta2 from there on. The infrastructure provider needs a
 /// variable.
-fn releases(version: &'static str) -> [Release; 4] {
+pub(crate) fn releases(version: &'static str) -> [Release; 4] {
     let series = &[("1.0", "v1beta1"), ("1.1", "v1beta1"), ("1.2", "v1beta2")];
     Release::all(version).map(|it| Release { series, ..it })
 }
 
-fn publish(estate: &Estate, release: &Release) {
+pub(crate) fn publish(estate: &Estate, release: &Release) {
     let mut components = release.components();
     if release.label == "infrastructure-acme" {
         let deployment = components.iter_mut().find(|it| it["kind"] == "Deployment").unwrap();
@@ -252,19 +254,35 @@ fn act(kind: ProviderType, object: &DynamicObject, rules: &Mutex<Rules>) -> Opti
                "message": message, "observedGeneration": generation,
                "lastTransitionTime": "2026-01-01T00:00:00Z"})
     };
-    let paused = condition("Paused", is_paused, "R", "");
-    if let Some((reason, message)) = rules.broken.get(&version) {
-        let failed = condition("ProviderInstalled", false, reason, message);
-        return Some(json!({"observedGeneration": generation, "conditions": [failed, paused]}));
+    let installed_version = status["installedVersion"].as_str();
+    let installed = condition("ProviderInstalled", true, "ProviderInstalled", "");
+    let mut conditions =
+        vec![condition("PreflightCheckPassed", true, "PreflightChecksPassed", "All preflight checks passed")];
+    // A provider that runs has no such condition.
+    if is_paused {
+        conditions.push(condition("Paused", true, "Paused", "The provider's Deployments are scaled to 0"));
     }
-    if status["installedVersion"] != version.as_str() {
+    if let Some((reason, message)) = rules.broken.get(&version) {
+        if installed_version.is_some() {
+            conditions.extend([installed, condition("ProviderUpgraded", false, reason, message)]);
+        } else {
+            conditions.push(condition("ProviderInstalled", false, reason, message));
+        }
+        conditions.push(condition("Ready", false, reason, message));
+        return Some(json!({"observedGeneration": generation, "conditions": conditions}));
+    }
+    if installed_version != Some(version.as_str()) {
         rules.log.push(format!("{label} {version}"));
     }
+    let was_upgraded = before.clone().any(|it| it["type"] == "ProviderUpgraded" && it["status"] == "True");
+    if was_upgraded || installed_version.is_some_and(|it| it != version) {
+        conditions.push(condition("ProviderUpgraded", true, "ProviderUpgraded", ""));
+    }
     let contract = if version.starts_with("v1.2") { "v1beta2" } else { "v1beta1" };
-    let installed = condition("ProviderInstalled", true, "ProviderInstalled", "");
-    let ready = condition("Ready", !is_paused, "DeploymentAvailable", "");
+    let reason = if is_paused { "Paused" } else { "DeploymentAvailable" };
+    conditions.extend([installed, condition("Ready", !is_paused, reason, "")]);
     Some(json!({"observedGeneration": generation, "installedVersion": version, "contract": contract,
-                "conditions": [installed, paused, ready]}))
+                "conditions": conditions}))
 }
 
 #[tokio::test]
@@ -502,6 +520,93 @@ async fn a_secret_of_the_users_counts() {
     assert!(found.metadata.labels.is_none() && found.data.unwrap()["ACME_TOKEN"].0 == CANARY.as_bytes());
 }
 
+/// A user's Secret is neither overwritten nor deleted, though a variable is set here as well.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_of_the_users_stays_theirs() {
+    let mut scene = Scene::new().await;
+    let user = std::mem::replace(&mut scene.estate.user, crate::user::User::new());
+    scene.estate.user = user.with("ACME_TOKEN", "another").with("ACME_REGION", "there");
+    scene.estate.user.configure(&scene.estate.configuration());
+    for release in releases("v1.0.0") {
+        publish(&scene.estate, &release);
+    }
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "acme-system"}});
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "stringData": {"ACME_TOKEN": CANARY},
+                        "metadata": {"name": "infrastructure-acme-variables", "namespace": "acme-system"}});
+    scene.estate.create_by_hand(&[namespace, secret]).await;
+    scene.succeeds(&INIT, &["infrastructure-acme-variables keeps its own values of ACME_TOKEN"]).await;
+    let secrets: Api<Secret> = Api::namespaced(scene.client(), "acme-system");
+    let found = secrets.get("infrastructure-acme-variables").await.unwrap();
+    assert_eq!(found.metadata.labels, None);
+    let data = found.data.unwrap();
+    assert_eq!(data["ACME_TOKEN"].0, CANARY.as_bytes());
+    assert_eq!(data["ACME_REGION"].0, b"there");
+
+    scene.start_operator_pod().await;
+    let _operator = PlayedOperator::start(&scene.estate.client);
+    scene.succeeds(&["init", "--operator", "--wait-providers"], &["all providers run"]).await;
+    scene.succeeds(&["delete", "--all", "--force"], &["deleted the provider operator"]).await;
+    let found = secrets.get_opt("infrastructure-acme-variables").await.unwrap();
+    assert!(found.is_some(), "it is the user's");
+}
+
+/// Upstream's operator carries the same label of clusterctl's. It is neither taken for ours nor touched.
+#[tokio::test(flavor = "multi_thread")]
+async fn upstreams_operator_is_not_ours() {
+    let scene = Scene::new().await;
+    let labels = json!({"clusterctl.cluster.x-k8s.io/core": "capi-operator"});
+    let namespace =
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "capi-operator-system"}});
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "rules": [],
+                      "metadata": {"name": "capi-operator-manager-role", "labels": labels}});
+    let pod = json!({"metadata": {"labels": {"app": "x"}},
+                     "spec": {"containers": [{"name": "manager", "image": "r.example.com/upstream:v0.28.0"}]}});
+    let deployment = json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "capi-operator-controller-manager", "namespace": "capi-operator-system",
+                     "labels": labels},
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "x"}}, "template": pod},
+    });
+    scene.estate.create_by_hand(&[namespace, role, deployment]).await;
+    scene.only_looks(&["upgrade", "operator"]).await.fails(&["the provider operator is not installed"]);
+    let told = scene.only_looks(&INIT).await;
+    told.fails(&[
+        "upstream's provider operator runs in this cluster: Deployment capi-operator-system/capi-operator-",
+        "nothing was changed",
+        "kubectl scale deployment capi-operator-controller-manager -n capi-operator-system --replicas=0",
+    ]);
+    // Stopped, it is no obstacle, and it stays as it is.
+    let deployments: Api<Deployment> = Api::namespaced(scene.client(), "capi-operator-system");
+    let stop = Patch::Merge(json!({"spec": {"replicas": 0}}));
+    let name = "capi-operator-controller-manager";
+    let stopped = deployments.patch(name, &PatchParams::default(), &stop).await.unwrap();
+    scene.succeeds(&INIT, &["installed the provider operator"]).await;
+    scene.succeeds(&["upgrade", "operator"], &[]).await;
+    let now = deployments.get(name).await.unwrap();
+    assert_eq!(now.metadata.resource_version, stopped.metadata.resource_version);
+    let roles: Api<ClusterRole> = Api::all(scene.client());
+    assert!(roles.get_opt("capi-operator-manager-role").await.unwrap().is_some());
+}
+
+/// What only an edit ends is reported at once: the limit is not waited for.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_that_cannot_be_right_is_not_waited_for() {
+    let (scene, operator) = furnished().await;
+    for release in releases("v1.1.0") {
+        publish(&scene.estate, &release);
+    }
+    for reason in ["InvalidSpec", "IncorrectProviderName"] {
+        operator.break_version("v1.1.0", reason, "it cannot be right");
+        let begin = Instant::now();
+        let told = scene.run(&["upgrade", "apply", "-i", "acme:v1.1.0"]).await;
+        told.fails(&[reason, "it cannot be right"]);
+        assert!(begin.elapsed() < LIMIT, "{reason}: {:?}", begin.elapsed());
+        let back = json!({"version": "v1.0.0"});
+        scene.set_spec(Infrastructure, "acme-system", "acme", back).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn versions_are_written_into_objects_and_the_operator_is_awaited() {
     let (scene, operator) = furnished().await;
@@ -568,7 +673,7 @@ async fn trouble(scene: &Scene, operator: &PlayedOperator) {
     told.fails(&["the operator is not done with an object after 1 s", "InstallFailed: it is late"]);
     operator.mend();
     // The operator tries again by itself; this one has to be asked.
-    scene.set_spec(Infrastructure, "acme-system", "acme", json!({"poke": 1})).await;
+    scene.set_spec(Infrastructure, "acme-system", "acme", json!({"manager": {"verbosity": 1}})).await;
     scene.succeeds(&apply, &["is at v1.1.1"]).await;
     let told = scene.only_looks(&["upgrade", "apply", "-i", "acme:v1.0.0"]).await;
     told.fails(&["v1.0.0 is older than v1.1.1", "--allow-downgrade"]);
@@ -696,7 +801,8 @@ async fn the_operator_is_upgraded_and_pruned() {
         "spec": {"template": {"spec": {"containers": [{"name": "manager", "image": "r.example.com/old:v0.0.1"}]}}},
     }));
     deployments.patch(DEPLOYMENT, &PatchParams::default(), &old).await.unwrap();
-    let labels = json!({"clusterctl.cluster.x-k8s.io/core": "capi-operator"});
+    let labels = json!({"clusterctl.cluster.x-k8s.io/core": "capi-operator",
+                        "app.kubernetes.io/name": "capstan-operator"});
     let map = |name: &str, namespace: &str| {
         json!({"apiVersion": "v1", "kind": "ConfigMap",
                "metadata": {"name": name, "namespace": namespace, "labels": labels}})
@@ -739,7 +845,7 @@ async fn the_operator_is_upgraded_and_pruned() {
 async fn everything_is_deleted_and_the_operator_last() {
     let (scene, _operator) = furnished().await;
     let shown = scene.only_looks(&["delete", "--all", "--dry-run"]).await.data();
-    for words in ["provider objects: 4 deleted", "capstan-operator: 3 deleted", "--include-crd deletes it"] {
+    for words in ["provider objects: 4 deleted", "capstan-operator: 10 deleted", "--include-crd deletes it"] {
         assert!(shown.contains(words), "{words} is missing in:\n{shown}");
     }
     // The operator holds what is used.
@@ -763,8 +869,11 @@ async fn everything_is_deleted_and_the_operator_last() {
         let release = Patch::Merge(json!({"metadata": {"finalizers": null}}));
         acme.patch("acme", &PatchParams::default(), &release).await.unwrap();
     });
-    let words =
-        ["deleted all provider objects", "deleting the provider operator: 3 objects", "stays: --include-crd"];
+    let words = [
+        "deleted all provider objects",
+        "deleting the provider operator: 10 objects",
+        "stays: --include-crd",
+    ];
     let told = scene.succeeds(&["delete", "--all", "--force"], &words).await;
     release.await.unwrap();
     assert!(told.find("deleting CoreProvider") < told.find("deleting the provider operator"), "{told}");

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use capstan_api::names::FIELD_MANAGER;
 use capstan_api::{
     operator::{GROUP, annotation::FORCE_DELETE},
     provider::ProviderType,
@@ -26,7 +25,7 @@ use crate::{
     error::CommandError,
     operator::{
         COMPONENT, OperatorProblem, OperatorState, ProviderObject,
-        draft::INPUT_LABEL,
+        draft::{INPUT_LABEL, is_input},
         edit::{self, Change},
         judge, setup,
         state::kind_of,
@@ -254,21 +253,12 @@ fn too_late(left: &[ProviderObject], state: &OperatorState) -> CommandError {
 
 /// What was made from a local configuration for provider objects.
 async fn inputs(cluster: &ManagementCluster) -> Result<Vec<Component>, ServerError> {
-    let is_input = |kind: &Kind| {
+    let may_be_input = |kind: &Kind| {
         kind.resource.group.is_empty() && matches!(kind.resource.kind.as_str(), "Secret" | "ConfigMap")
     };
-    let mut found = sweep::sweep_kinds(cluster, INPUT_LABEL, is_input).await?;
-    found.retain(is_ours);
+    let mut found = sweep::sweep_kinds(cluster, INPUT_LABEL, may_be_input).await?;
+    found.retain(|it| is_input(&it.metadata));
     Ok(found)
-}
-
-/// Whether this program wrote the label of an input: a user's copy of one is the user's.
-fn is_ours(component: &Component) -> bool {
-    let field = format!("f:{INPUT_LABEL}");
-    component.metadata.managed_fields.iter().flatten().any(|it| {
-        let labels = it.fields_v1.as_ref().map(|it| &it.0["f:metadata"]["f:labels"]);
-        it.manager.as_deref() == Some(FIELD_MANAGER) && labels.is_some_and(|it| it.get(&field).is_some())
-    })
 }
 
 #[cfg(test)]
@@ -317,12 +307,11 @@ mod tests {
             let fields = json!({"f:metadata": {"f:labels": {field: {}}}});
             let metadata: Value = json!({"name": "s", "managedFields":
                 [{"manager": manager, "operation": "Apply", "fieldsV1": fields}]});
-            let kind = Kind::namespaced("", "v1", "Secret");
-            sweep::component(&kind, serde_json::from_value(metadata).unwrap())
+            serde_json::from_value(metadata).unwrap()
         };
         let label = "f:management.cluster.x-k8s.io/provider";
-        assert!(is_ours(&secret("capstan", label)));
-        assert!(!is_ours(&secret("kubectl", label)));
-        assert!(!is_ours(&secret("capstan", "f:mine")));
+        assert!(is_input(&secret("capstan", label)));
+        assert!(!is_input(&secret("kubectl", label)));
+        assert!(!is_input(&secret("capstan", "f:mine")));
     }
 }

@@ -50,7 +50,7 @@ use crate::{
         self, COMPONENT, DEPLOYMENT, InstalledOperator, NAMESPACE, OperatorProblem, OperatorState,
         ProviderObject,
         config_maps::{ReleaseFiles, metadata_to_upload},
-        draft::{Draft, ReleaseSource, images_of, input_labels, secret_name},
+        draft::{Draft, FoundSecret, ReleaseSource, images_of, input_labels, is_input, secret_name},
         intent::{Intent, intend},
         setup::{self, Setup},
     },
@@ -100,6 +100,7 @@ pub(super) async fn run(
         // A part of it may be there without the kinds of its objects.
         state.operator = InstalledOperator::find(cluster).await?;
     }
+    InstalledOperator::check_alone(cluster).await?;
     upgrade::warn_of_inventory(&state.unmanaged(&inventory), printer);
     let plan = make_plan(args, asked, &session, cluster, &inventory, &state).await?;
     if args.dry_run {
@@ -303,15 +304,31 @@ async fn draft(
         None => own_namespace(&fetched).map_err(unusable_release)?,
     };
     // What has no value here may have one in the Secret of an earlier run, or in one that its user made.
-    let is_unset = names.iter().any(|it| !variables.contains_key(*it));
-    let there = match namespace.filter(|_| is_unset) {
+    let (secret, there) = match namespace {
         Some(namespace) => read_secret(cluster, &namespace, &secret_name(&label)).await?,
-        None => None,
+        None => (FoundSecret::None, BTreeMap::new()),
     };
-    let has_secret = there.is_some();
-    let (local, there) = (variables.clone(), there.unwrap_or_default());
-    fetched.source.variables =
-        Box::new(move |name: &str| local.get(name).or_else(|| there.get(name)).cloned());
+    // A user's Secret is not overwritten: its values are those that the operator finds.
+    let mut values = variables.clone();
+    match secret {
+        FoundSecret::Users(_) => {
+            let differs = |it: &&String| values.get(*it).is_some_and(|local| *local != there[*it]);
+            let kept: Vec<&str> = there.keys().filter(differs).map(String::as_str).collect();
+            if !kept.is_empty() {
+                let words = kept.join(", ");
+                session
+                    .printer
+                    .note(&format!("Secret {} keeps its own values of {words}", secret_name(&label)));
+            }
+            values.extend(there);
+        }
+        FoundSecret::None | FoundSecret::Ours => {
+            let mut all = there;
+            all.extend(values);
+            values = all;
+        }
+    }
+    fetched.source.variables = Box::new(move |name: &str| values.get(name).cloned());
     let images = images_of(&fetched.source.images, &label);
     let metadata = metadata_to_upload(&fetched).await?;
     let provider = fetched.source.provider.clone();
@@ -342,7 +359,7 @@ async fn draft(
         version,
         contract: prepared.contract.as_str().to_owned(),
         variables,
-        has_secret,
+        secret,
         images,
         source,
         needs_cert_manager: prepared.components.objects().iter().any(cert_manager::needs_it),
@@ -361,17 +378,24 @@ fn is_built_in(provider: &Provider) -> bool {
     Config::default().provider(provider.kind, &provider.name).is_ok_and(|it| it == *provider)
 }
 
-/// The values of a Secret, if it exists.
+/// What there is of a Secret for variables, with its values.
 async fn read_secret(
     cluster: &ManagementCluster,
     namespace: &str,
     name: &str,
-) -> Result<Option<BTreeMap<String, String>>, CommandError> {
+) -> Result<(FoundSecret, BTreeMap<String, String>), CommandError> {
     let secrets: Api<Secret> = Api::namespaced(cluster.client().clone(), namespace);
     let found = secrets.get_opt(name).await;
     let found = found.map_err(|error| cluster.failed(format!("read Secret {namespace}/{name}"), error))?;
     let text = |(key, value): (String, ByteString)| Some((key, String::from_utf8(value.0).ok()?));
-    Ok(found.map(|it| it.data.unwrap_or_default().into_iter().filter_map(text).collect()))
+    let Some(Secret { metadata, data, .. }) = found else { return Ok((FoundSecret::None, BTreeMap::new())) };
+    let data = data.unwrap_or_default();
+    let found = if is_input(&metadata) {
+        FoundSecret::Ours
+    } else {
+        FoundSecret::Users(data.keys().cloned().collect())
+    };
+    Ok((found, data.into_iter().filter_map(text).collect()))
 }
 
 /// Shows what would be created.
@@ -527,7 +551,7 @@ mod tests {
             version: "v1.0.0".to_owned(),
             contract: contract.to_owned(),
             variables: BTreeMap::new(),
-            has_secret: false,
+            secret: FoundSecret::None,
             images: None,
             source: ReleaseSource::BuiltIn,
             needs_cert_manager: false,
