@@ -253,7 +253,7 @@ async fn providers_are_installed_upgraded_and_deleted_by_the_operator_with_its_o
     for release in releases("v1.1.0") {
         publish(&scene.estate, &release);
     }
-    let words = ["infrastructure-acme is at v1.1.0"];
+    let words = ["InfrastructureProvider acme-system/acme is at v1.1.0"];
     scene.succeeds(&["upgrade", "apply", "-i", "acme:v1.1.0"], &words).await;
     assert_eq!(scene.image("acme-system").await, "registry.example.com/acme:v1.1.0");
 
