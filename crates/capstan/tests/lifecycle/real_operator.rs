@@ -78,6 +78,7 @@ impl Program {
 }
 
 impl Drop for Program {
+    #[expect(clippy::print_stderr, reason = "test output")]
     fn drop(&mut self) {
         // What the operator said is worth most where the story failed.
         if std::thread::panicking() {
