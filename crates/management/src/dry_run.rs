@@ -145,6 +145,8 @@ struct Ground<'a> {
     missing: HashSet<&'a str>,
     /// Namespaces that are among the objects.
     wanted: HashSet<&'a str>,
+    /// Kinds and names of the roles that are among the objects.
+    roles: HashSet<(&'a str, &'a str)>,
 }
 
 impl<'a> Ground<'a> {
@@ -170,7 +172,8 @@ impl<'a> Ground<'a> {
         let missing = looks.into_iter().flatten().collect();
         let is_namespace = |it: &&Value| Wave::of(it) == Wave::Namespaces;
         let wanted = objects.iter().filter(is_namespace).map(|it| text(it, "/metadata/name")).collect();
-        Ok(Self { cluster, crds, detail, kinds, coming, defined, missing, wanted })
+        let roles = objects.iter().filter_map(role).collect();
+        Ok(Self { cluster, crds, detail, kinds, coming, defined, missing, wanted, roles })
     }
 
     async fn try_one(&self, object: &Value) -> Result<Trial, ServerError> {
@@ -217,8 +220,17 @@ impl<'a> Ground<'a> {
                 let note = format!("{id} is not accepted by the CRD that is there now: {reason}");
                 unknown(&id, Some(note))
             }
+            Answer::Refused(reason) if self.awaits_role(object, &reason) => unknown(&id, None),
             Answer::Refused(reason) => refused(&id, reason),
         })
+    }
+
+    /// Whether a binding is refused only because its role, which is among the objects, does not exist yet. The server looks
+    /// the role up for a client that may not bind every role, to see whether it holds the rules.
+    fn awaits_role(&self, object: &Value, reason: &str) -> bool {
+        let is_binding = matches!(text(object, "/kind"), "ClusterRoleBinding" | "RoleBinding");
+        let role = (text(object, "/roleRef/kind"), text(object, "/roleRef/name"));
+        is_binding && self.roles.contains(&role) && reason.ends_with(&format!("\"{}\" not found", role.1))
     }
 
     async fn apply(&self, kind: &Kind, id: &ObjectRef, object: &Value) -> Result<Value, kube::Error> {
@@ -349,6 +361,12 @@ fn judge(error: &kube::Error) -> Option<Answer> {
         _ if error::is_about_schema(error) => Some(Answer::Refused(message)),
         _ => None,
     }
+}
+
+/// Kind and name of a role.
+fn role(object: &Value) -> Option<(&str, &str)> {
+    let kind = text(object, "/kind");
+    matches!(kind, "ClusterRole" | "Role").then(|| (kind, text(object, "/metadata/name")))
 }
 
 fn namespace_of(object: &Value) -> Option<&str> {

@@ -128,6 +128,13 @@ fn register_operator(manager: &mut Manager, args: &ManagerArgs) -> Result<(), Co
 mod tests {
     use super::*;
 
+    /// The operator's release files name the Service that its manager looks for without flags.
+    #[test]
+    fn the_operators_webhook_is_behind_the_service_of_its_components() {
+        let part = chosen(Controllers::Operator);
+        assert_eq!(part[0].webhook_service, capstan_components::operator::WEBHOOK_SERVICE);
+    }
+
     #[test]
     fn each_choice_has_its_parts_and_the_lease_of_the_first() {
         for (which, parts, lease) in [

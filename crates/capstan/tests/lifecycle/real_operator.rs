@@ -78,6 +78,7 @@ impl Program {
 }
 
 impl Drop for Program {
+    #[expect(clippy::print_stderr, reason = "test output")]
     fn drop(&mut self) {
         // What the operator said is worth most where the story failed.
         if std::thread::panicking() {
@@ -101,6 +102,10 @@ impl Scene {
         for release in releases("v1.0.0") {
             publish(&estate, &release);
         }
+        Self::on(estate, command, arguments).await
+    }
+
+    async fn on(estate: Estate, command: &[&str], arguments: &[&str]) -> Self {
         let kubelet = tokio::spawn(play_kubelet(estate.client.clone()));
         let scene = Self { estate, kubelet };
         scene.succeeds(command, &[]).await;
@@ -253,7 +258,7 @@ async fn providers_are_installed_upgraded_and_deleted_by_the_operator_with_its_o
     for release in releases("v1.1.0") {
         publish(&scene.estate, &release);
     }
-    let words = ["infrastructure-acme is at v1.1.0"];
+    let words = ["InfrastructureProvider acme-system/acme is at v1.1.0"];
     scene.succeeds(&["upgrade", "apply", "-i", "acme:v1.1.0"], &words).await;
     assert_eq!(scene.image("acme-system").await, "registry.example.com/acme:v1.1.0");
 
@@ -313,6 +318,39 @@ fn publish_with_daemonsets(estate: &Estate, release: &Release) {
     let rule = json!({"apiGroups": ["apps"], "resources": ["daemonsets"], "verbs": all});
     role["rules"].as_array_mut().unwrap().push(rule);
     estate.publish_with(release, &components);
+}
+
+/// Upstream's releases, two of which have roles that gather the rules of others.
+#[tokio::test(flavor = "multi_thread")]
+async fn real_releases_need_no_more_than_its_own_rights() {
+    let releases = std::env::var_os("CAPSTAN_UPSTREAM_DIR").map(|it| PathBuf::from(it).join("releases"));
+    let Some(releases) = releases.filter(|it| it.is_dir()) else {
+        println!("not checked: $CAPSTAN_UPSTREAM_DIR has no releases");
+        return;
+    };
+    let mut estate = Estate::bare().await;
+    let user = std::mem::replace(&mut estate.user, crate::user::User::new());
+    estate.user = user.with("GCP_B64ENCODED_CREDENTIALS", "e30=").with("ACME_TOKEN", CANARY);
+    let provider = |name: &str, kind: &str, label: &str, prefix: &str| {
+        let url = releases.join(label).join("latest").join(format!("{prefix}-components.yaml"));
+        json!({"name": name, "type": kind, "url": url})
+    };
+    let mut config = estate.configuration();
+    config["providers"] = json!([
+        provider("cluster-api", "CoreProvider", "cluster-api", "core"),
+        provider("kubeadm", "BootstrapProvider", "bootstrap-kubeadm", "bootstrap"),
+        provider("kubeadm", "ControlPlaneProvider", "control-plane-kubeadm", "control-plane"),
+        provider("gcp", "InfrastructureProvider", "infrastructure-gcp", "infrastructure"),
+    ]);
+    estate.user.configure(&config);
+    let scene = Scene::on(estate, &["version"], &["-i", "gcp"]).await;
+    let _operator = scene.start("operator", &ONE_MACHINE).await;
+    let wait = ["init", "--operator", "--wait-providers"];
+    scene.succeeds(&wait, &["all providers run"]).await;
+    let roles: Api<ClusterRole> = Api::all(scene.client());
+    let gathers = roles.get("capi-system-capi-aggregated-manager-role").await.unwrap();
+    assert!(gathers.aggregation_rule.is_some());
+    scene.succeeds(&["delete", "--all"], &["deleted the provider operator"]).await;
 }
 
 /// Leads the operator's webhook to a port of this machine: the API server looks a Service up itself.

@@ -104,6 +104,10 @@ pub(super) async fn run(
     for object in &kept {
         printer.note(&stays(object));
     }
+    if let Some(helms) = state.operator.as_ref().filter(|it| it.managed_by.is_some()) {
+        printer
+            .note(&format!("the provider operator stays: helm uninstall -n {} deletes it", helms.namespace));
+    }
     Ok(())
 }
 
