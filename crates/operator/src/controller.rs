@@ -380,7 +380,7 @@ impl Reconciler for ProviderReconciler {
             match shared.pass(Arc::clone(&provider)).await {
                 Ok(Then::Continue) => {}
                 Err(ProviderError::Server(error)) if !is_transient(&error.source) => {
-                    return Ok(shared.report_refusal(provider, &error).await?);
+                    return shared.report_refusal(provider, &error).await;
                 }
                 Ok(Then::Rest) => return Ok(Next::Settled),
                 Ok(Then::Again(delay)) => return Ok(Next::Again(delay)),

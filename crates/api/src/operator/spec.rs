@@ -34,6 +34,7 @@ use crate::crd::{DNS_LABEL, DNS_SUBDOMAIN};
     derive = "PartialEq",
     doc = "A provider as a typed object. All kinds are like this one but for their names.",
     label("clusterctl.cluster.x-k8s.io/core", "capi-operator"),
+    printcolumn(name = "Type", type_ = "string", json_path = ".kind", description = "The type of provider"),
     printcolumn(
         name = "Version",
         type_ = "string",

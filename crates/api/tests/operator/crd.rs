@@ -70,6 +70,7 @@ fn each_kind_is_namespaced_with_one_version_a_status_and_columns() {
         assert_eq!(
             columns,
             [
+                ("Type", ".kind"),
                 ("Version", ".spec.version"),
                 ("Installed", ".status.installedVersion"),
                 ("Contract", ".status.contract"),

@@ -254,10 +254,15 @@ async fn columns_show_what_matters() {
         .iter()
         .map(|it| it["name"].as_str().unwrap())
         .collect();
-    assert_eq!(columns, ["Name", "Version", "Installed", "Contract", "Ready", "Paused", "Message", "Age"]);
+    assert_eq!(
+        columns,
+        ["Name", "Type", "Version", "Installed", "Contract", "Ready", "Paused", "Message", "Age"]
+    );
     let mut cells = table["rows"][0]["cells"].as_array().unwrap().clone();
     cells.pop();
-    assert_eq!(json!(cells), json!(["aws", "v1.1.0", "v1.0.0", "v1beta2", "False", "True", "it waits"]));
+    let expected =
+        ["aws", "InfrastructureProvider", "v1.1.0", "v1.0.0", "v1beta2", "False", "True", "it waits"];
+    assert_eq!(json!(cells), json!(expected));
 }
 
 /// Asks the API server what it would say to a provider; gives its warnings, or its message.

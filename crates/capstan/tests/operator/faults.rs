@@ -29,7 +29,7 @@ const RELEASE: &str = "management.cluster.x-k8s.io/release";
 /// How many points of a scene are played unless all are asked for.
 const SAMPLE: usize = 2;
 /// Without requests for so long, the operator has come to rest.
-const REST: Duration = Duration::from_millis(1200);
+pub(crate) const REST: Duration = Duration::from_millis(1200);
 /// How often the undisturbed end is waited for: a retry may be seconds away.
 const LOOKS: usize = 25;
 
@@ -44,7 +44,8 @@ struct Scene {
     play: for<'a> fn(&'a World) -> BoxFuture<'a, ()>,
 }
 
-type EndState = BTreeMap<String, Value>;
+/// What a scene ends in.
+pub(crate) type EndState = BTreeMap<String, Value>;
 
 /// Creates core and aws, without waiting for anything.
 async fn create(world: &World) {
@@ -53,7 +54,7 @@ async fn create(world: &World) {
     world.aws().create(spec).await;
 }
 
-async fn installed(world: &World) {
+pub(crate) async fn installed(world: &World) {
     create(world).await;
     world.core().until_ready().await;
     world.aws().until_ready().await;
@@ -224,7 +225,7 @@ impl World {
     }
 
     /// All that the operator is responsible for, without what differs between any two runs.
-    async fn end_state(&self) -> EndState {
+    pub(crate) async fn end_state(&self) -> EndState {
         let mut end = self.installed().await;
         for provider in [self.core(), self.aws()] {
             let Some(object) = provider.api().get_opt(provider.name).await.unwrap() else { continue };
@@ -361,7 +362,7 @@ impl Scene {
 }
 
 /// Where two end states differ.
-fn difference(expected: &EndState, end: &EndState) -> String {
+pub(crate) fn difference(expected: &EndState, end: &EndState) -> String {
     let names: BTreeSet<&String> = expected.keys().chain(end.keys()).collect();
     let differs = |it: &&&String| expected.get(**it) != end.get(**it);
     let shown =

@@ -7,7 +7,7 @@ mod deletion;
 mod drift;
 mod faults;
 mod install;
-
 mod migration;
+mod random;
 mod upgrade;
 mod world;
