@@ -3,12 +3,14 @@
 use std::{cmp::Ordering, collections::BTreeSet};
 
 use capstan_api::names::label;
+use capstan_components::operator::WEBHOOK_SERVICE;
 use capstan_management::{
-    Identity, ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError,
+    Identity, Kind, ManagementCluster, ObjectRef, REQUESTS_AT_ONCE, ServerError,
     apply::Wave,
     error,
     sweep::{self, Component},
 };
+use capstan_operator::LEASE;
 use capstan_repository::Version;
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::{Value, json};
@@ -79,6 +81,19 @@ pub(crate) async fn installed(cluster: &ManagementCluster) -> Result<Vec<Compone
     let mut found = sweep::sweep(cluster, &selector).await?;
     let is_helms = |it: &Component| it.label("app.kubernetes.io/managed-by") == Some("Helm");
     found.retain(|it| !it.is_made_from_another() && !is_helms(it) && it.is_installed(&[NAMESPACE]));
+    Ok(found)
+}
+
+/// What the operator made for itself in its namespace: the authority of its webhook, and its Lease.
+pub(crate) async fn made(cluster: &ManagementCluster) -> Result<Vec<Component>, ServerError> {
+    let secret = (Kind::namespaced("", "v1", "Secret"), format!("{WEBHOOK_SERVICE}-ca"));
+    let lease = (Kind::namespaced("coordination.k8s.io", "v1", "Lease"), LEASE.to_owned());
+    let mut found = Vec::new();
+    for (kind, name) in [secret, lease] {
+        let looked = cluster.objects(&kind, Some(NAMESPACE)).get_metadata_opt(&name).await;
+        let looked = looked.map_err(|error| cluster.failed(format!("look for {NAMESPACE}/{name}"), error))?;
+        found.extend(looked.map(|it| sweep::component(&kind, it.metadata)));
+    }
     Ok(found)
 }
 

@@ -243,12 +243,17 @@ async fn play_kubelet(client: Client) {
     }
 }
 
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
 const ONE_MACHINE: [&str; 3] = ["--leader-elect", "--webhook-port", "0"];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn providers_are_installed_upgraded_and_deleted_by_the_operator_with_its_own_rights() {
     let scene = Scene::new(&["-i", "acme"]).await;
-    let _operator = scene.start("operator", &ONE_MACHINE).await;
+    let flags = ["--leader-elect", "--webhook-port", &free_port().to_string()];
+    let _operator = scene.start_with("operator", &flags, Some(NAMESPACE)).await;
     let wait = ["init", "--operator", "--wait-providers"];
     scene.succeeds(&wait, &["the provider operator runs", "all providers run"]).await;
     assert_eq!(scene.image("acme-system").await, "registry.example.com/acme:v1.0.0");
@@ -279,6 +284,8 @@ async fn providers_are_installed_upgraded_and_deleted_by_the_operator_with_its_o
 
     beyond_its_rights(&scene).await;
 
+    let secrets: Api<Secret> = Api::namespaced(scene.client(), NAMESPACE);
+    assert!(secrets.get_opt(&format!("{WEBHOOK_SERVICE}-ca")).await.unwrap().is_some());
     let words = ["deleted all provider objects", "deleted the provider operator"];
     scene.succeeds(&["delete", "--all"], &words).await;
     let left: Vec<_> =
@@ -287,6 +294,10 @@ async fn providers_are_installed_upgraded_and_deleted_by_the_operator_with_its_o
     let secrets: Api<Secret> = Api::all(scene.client());
     let inputs = ListParams::default().labels(INPUT);
     assert!(secrets.list(&inputs).await.unwrap().items.is_empty(), "credentials do not stay");
+    let own: Api<Secret> = Api::namespaced(scene.client(), NAMESPACE);
+    assert!(own.get_opt(&format!("{WEBHOOK_SERVICE}-ca")).await.unwrap().is_none(), "nor do keys");
+    let leases: Api<Lease> = Api::namespaced(scene.client(), NAMESPACE);
+    assert!(leases.get_opt(LEASE).await.unwrap().is_none());
     let roles: Api<ClusterRole> = Api::all(scene.client());
     let left = roles.list(&ListParams::default()).await.unwrap();
     let left: Vec<_> = left.iter().map(ResourceExt::name_any).filter(|it| it.contains("acme")).collect();
@@ -370,7 +381,7 @@ async fn lead_to(scene: &Scene, port: u16) {
 #[tokio::test(flavor = "multi_thread")]
 async fn its_webhook_refuses_what_a_schema_cannot_describe_with_certificates_of_its_own() {
     let scene = Scene::new(&[]).await;
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port();
     lead_to(&scene, port).await;
     let flags = ["--leader-elect", "--webhook-port", &port.to_string()];
     let operator = scene.start_with("operator", &flags, Some(NAMESPACE)).await;

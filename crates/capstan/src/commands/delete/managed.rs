@@ -24,7 +24,7 @@ use crate::{
     difference,
     error::CommandError,
     operator::{
-        COMPONENT, OperatorProblem, OperatorState, ProviderObject,
+        COMPONENT, InstalledOperator, OperatorProblem, OperatorState, ProviderObject,
         draft::{INPUT_LABEL, is_input},
         edit::{self, Change},
         judge, setup,
@@ -61,8 +61,12 @@ pub(super) async fn run(
     let policy = DeletePolicy { force: args.force };
     let plan = delete::plan(cluster, inventory, &selection, options).await.map_err(failed)?;
     let problems = problems(plan.problems(policy));
-    let (components, kept) =
+    let (mut components, kept) =
         setup::removals(setup::installed(cluster).await?, args.include_crd, args.include_namespace);
+    if state.operator.as_ref().is_none_or(InstalledOperator::is_own) {
+        // Last: a Pod that still ends has no rights any more to make them again.
+        components.extend(setup::made(cluster).await?);
+    }
     if args.preview.dry_run {
         let mut preview = preview(cluster, &plan, &problems).await?;
         let objects = components_of(&state);
