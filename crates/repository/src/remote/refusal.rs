@@ -5,7 +5,7 @@ use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 
 use super::get::{Get, Reply, looks_like_web_page};
-use super::shown::shown;
+use super::shown::{authority, shown};
 use crate::FetchError;
 use crate::error::Withheld;
 
@@ -54,11 +54,7 @@ fn describe_missing(get: &Get) -> String {
 
 fn find_withheld(get: &Get) -> Option<Box<Withheld>> {
     let hosts_variable = get.withheld.filter(|_| get.authorization.is_none())?;
-    let host = match (get.url.host_str()?, get.url.port()) {
-        (host, None) => host.to_owned(),
-        (host, Some(port)) => format!("{host}:{port}"),
-    };
-    Some(Box::new(Withheld { host, variable: hosts_variable.to_owned() }))
+    Some(Box::new(Withheld { host: authority(&get.url), variable: hosts_variable.to_owned() }))
 }
 
 fn is_rate_limit(status: StatusCode, headers: &HeaderMap) -> bool {
