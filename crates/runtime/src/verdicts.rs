@@ -113,7 +113,7 @@ impl Questions {
         if self.peers.len() >= PEERS {
             self.peers.retain(|_, until| *until > now);
         }
-        // More peers than that cannot be at it for long: the rate of all is shorter than their periods.
+        // The rate of all leaves no room for so many peers within their period: all others were dropped above.
         if self.peers.len() < PEERS || of_peer.is_some() {
             self.peers.insert(peer, add(of_peer, OF_PEER));
         }

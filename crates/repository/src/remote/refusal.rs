@@ -136,9 +136,9 @@ mod tests {
             let reply = reply(status, headers, "");
             let get = get().withheld(Some("GITHUB_HOSTS"));
             let error = explain(&get, &reply, Timestamp::UNIX_EPOCH);
-            let told = format!("{error} {}", withheld_in(&error));
-            assert!(told.contains("GITHUB_HOSTS must name h"), "{status}: {told}");
-            assert!(!told.contains("GITHUB_TOKEN"), "{status}: {told}");
+            let words = format!("{error} {}", withheld_in(&error));
+            assert!(words.contains("GITHUB_HOSTS must name h"), "{status}: {words}");
+            assert!(!words.contains("GITHUB_TOKEN"), "{status}: {words}");
             // One that was sent is not withheld.
             let error =
                 explain(&get.authorization(Some("x".parse().unwrap())), &reply, Timestamp::UNIX_EPOCH);
@@ -216,11 +216,11 @@ mod tests {
             (get().authorization(basic(&user)), "bWU6cDp3"),
             (Get { url: with_password, ..get() }, "p:w"),
         ] {
-            let told = |detail: &str| {
+            let words = |detail: &str| {
                 explain(&get, &reply(400, &[], &format!("bad: {detail}")), Timestamp::UNIX_EPOCH).to_string()
             };
-            assert_eq!(told(quoted), "https://h/f answered with HTTP 400");
-            assert_eq!(told("luck"), "https://h/f answered with HTTP 400: bad: luck");
+            assert_eq!(words(quoted), "https://h/f answered with HTTP 400");
+            assert_eq!(words("luck"), "https://h/f answered with HTTP 400: bad: luck");
         }
     }
 

@@ -29,6 +29,28 @@ pub(super) fn read(header: &str) -> Option<Challenge> {
     challenges.iter().any(|(scheme, _)| scheme.eq_ignore_ascii_case("basic")).then_some(Challenge::Basic)
 }
 
+/// Where to get a token, or why not there.
+pub(super) fn token_url(
+    realm: &str,
+    service: Option<&str>,
+    scope: &str,
+    plain_http: bool,
+) -> Result<Url, String> {
+    let mut url = Url::parse(realm).map_err(|error| error.to_string())?;
+    // A password must not go out unencrypted because a header says so.
+    if url.scheme() != "https" && !(plain_http && url.scheme() == "http") {
+        return Err("a registry wants the password sent there without encryption".to_owned());
+    }
+    // Fails for no address that has a host. A user in it would be sent beside ours.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    if let Some(service) = service {
+        url.query_pairs_mut().append_pair("service", service);
+    }
+    url.query_pairs_mut().append_pair("scope", scope);
+    Ok(url)
+}
+
 /// Second levels of countries' domains in which anyone can have a domain, as in `co.uk` and `com.au`.
 const OPEN_TO_ALL: &[&str] = &[
     "ac", "asn", "co", "com", "edu", "go", "gob", "gouv", "gov", "govt", "id", "ltd", "me", "mil", "ne",

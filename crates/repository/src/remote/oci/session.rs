@@ -78,7 +78,10 @@ impl Oci {
             Challenge::Basic => Ok(credentials.as_ref().and_then(basic)),
             Challenge::Bearer { realm, service, scope } => {
                 let plain_http = registry.scheme() == "http";
-                let url = self.token_url(realm, service.as_deref(), scope.as_deref(), plain_http)?;
+                let pull = format!("repository:{}:pull", self.reference.repository);
+                let scope = scope.as_deref().unwrap_or(&pull);
+                let url = challenge::token_url(realm, service.as_deref(), scope, plain_http)
+                    .map_err(|reason| invalid(realm, &reason))?;
                 if credentials.is_some() {
                     check_realm(registry, &url, &http.options.oci_token_hosts)?;
                 }
@@ -92,29 +95,6 @@ impl Oci {
                 Ok(bearer(&read_json::<Token>(&get.url, &reply.body)?.token))
             }
         }
-    }
-
-    fn token_url(
-        &self,
-        realm: &str,
-        service: Option<&str>,
-        scope: Option<&str>,
-        plain_http: bool,
-    ) -> Result<Url, FetchError> {
-        let mut url = Url::parse(realm).map_err(|error| invalid(realm, &error.to_string()))?;
-        // A password must not go out unencrypted because a stranger's header says so.
-        if url.scheme() != "https" && !(plain_http && url.scheme() == "http") {
-            return Err(invalid(realm, "a registry wants the password sent there without encryption"));
-        }
-        let pull = format!("repository:{}:pull", self.reference.repository);
-        // Fails for no address that has a host. A user in it would be sent beside ours.
-        let _ = url.set_username("");
-        let _ = url.set_password(None);
-        if let Some(service) = service {
-            url.query_pairs_mut().append_pair("service", service);
-        }
-        url.query_pairs_mut().append_pair("scope", scope.unwrap_or(&pull));
-        Ok(url)
     }
 
     async fn credentials(&self, http: &Http, wire: Wire) -> Result<Option<Credentials>, FetchError> {
