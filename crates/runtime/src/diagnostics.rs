@@ -267,7 +267,7 @@ mod tests {
             assert_eq!(get("/other", "good").await, StatusCode::FORBIDDEN);
         }
         assert_eq!(reviews.load(Ordering::SeqCst), asked + 2);
-        tokio::time::advance(std::time::Duration::from_secs(11)).await;
+        tokio::time::advance(Duration::from_secs(11)).await;
         assert_eq!(get("/metrics", "good").await, StatusCode::OK);
         assert_eq!(reviews.load(Ordering::SeqCst), asked + 3);
     }

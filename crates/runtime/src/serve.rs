@@ -332,6 +332,7 @@ where
 mod tests {
     use axum::{
         body::Bytes,
+        http::StatusCode,
         routing::{get, post},
     };
     use tokio::{
@@ -484,8 +485,8 @@ mod tests {
 
     #[tokio::test]
     async fn refusals_of_the_library_and_of_the_router_are_counted() {
-        let unauthorized = || async { axum::http::StatusCode::UNAUTHORIZED };
-        let forbidden = || async { axum::http::StatusCode::FORBIDDEN };
+        let unauthorized = || async { StatusCode::UNAUTHORIZED };
+        let forbidden = || async { StatusCode::FORBIDDEN };
         let router = router().route("/401", get(unauthorized)).route("/403", get(forbidden));
         let server = Running::start(WEBHOOKS, router).await;
         let long = format!("GET / HTTP/1.1\r\nHost: {}\r\n\r\n", "h".repeat(2 * BUFFER));
