@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs fuzz targets one after the other and prints what came of each. It fails where one of them has found something.
 #
-#   fuzz/run.sh [SECONDS [TARGET...]]    30 seconds each and all targets, unless told
+#   fuzz/run.sh [SECONDS [TARGET...]]    by default 30 seconds each and all targets
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -15,6 +15,8 @@ done
 
 # What takes longer or more than this is a finding: for inputs of 64 KiB, either is far beyond what is honest.
 unit_seconds=5
+# A target goes on after a finding, but not after so many.
+most_findings=5
 limits=(-timeout=$unit_seconds -rss_limit_mb=1024)
 
 # libFuzzer needs to see which code runs, and nothing that only a nightly compiler has. The flags are those of
@@ -35,7 +37,7 @@ trap 'rm -rf "$TMPDIR"' EXIT
 
 # A machine that is busy with something else makes any input slow: what counts is the processor's time.
 is_slow() { ! (ulimit -St $unit_seconds && exec "$1" -timeout=0 "$2") &>/dev/null; }
-stat() { sed -n "s/^stat::$1: *//p" "$2"; }
+executed() { sed -n 's/^stat::number_of_executed_units: *//p' "$1" | awk '{ sum += $1 } END { print sum + 0 }'; }
 
 table=$(printf '%-14s %12s %12s %9s' target executions executions/s findings)
 reproduce=()
@@ -43,20 +45,31 @@ for target in "${targets[@]}"; do
   log=target/logs/$target.log
   mkdir -p "corpus/$target" "artifacts/$target"
   echo "fuzzing $target for $seconds s"
-  findings=0
-  "$binaries/$target" "${limits[@]}" -max_len=65536 -max_total_time="$seconds" -print_final_stats=1 \
-    -artifact_prefix="artifacts/$target/" "corpus/$target" "seeds/$target" </dev/null &>"$log" || findings=1
-  input=$(sed -n 's/.*Test unit written to //p' "$log" | tail -1)
-  if [[ $findings = 1 && $input = */timeout-* ]] && ! is_slow "$binaries/$target" "$input"; then
-    echo "  cut short: an input took more than $unit_seconds s, but less of the processor's time: $input"
-    findings=0
-  fi
-  if [[ $findings = 1 ]]; then
-    grep -A3 -m1 -E 'panicked at|ERROR: libFuzzer' "$log" | cut -c-2000 | sed 's/^/  /' || tail -3 "$log"
-    reproduce+=("fuzz/$binaries/$target ${limits[*]} ${input:+fuzz/$input}")
-  fi
-  table+=$(printf '\n%-14s %12s %12s %9s' "$target" "$(stat number_of_executed_units "$log")" \
-    "$(stat average_exec_per_sec "$log")" "$findings")
+  : >"$log"
+  declare -A found=()
+  began=$SECONDS
+  rounds=0
+  while left=$((began + seconds - SECONDS)) && ((left > 0 && ${#found[@]} < most_findings && rounds++ < 20)); do
+    round=$log.round
+    if "$binaries/$target" "${limits[@]}" -max_len=65536 -max_total_time="$left" -print_final_stats=1 \
+      -artifact_prefix="artifacts/$target/" "corpus/$target" "seeds/$target" </dev/null &>"$round"; then
+      cat "$round" >>"$log"
+      break
+    fi
+    cat "$round" >>"$log"
+    input=$(sed -n 's/.*Test unit written to //p' "$round" | tail -1)
+    if [[ $input = */timeout-* ]] && ! is_slow "$binaries/$target" "$input"; then
+      echo "  an input took more than $unit_seconds s, but less of the processor's time: $input"
+    elif [[ -z ${found[${input:-none}]:-} ]]; then
+      found[${input:-none}]=1
+      grep -A3 -m1 -E 'panicked at|ERROR: libFuzzer' "$round" | cut -c-2000 | sed 's/^/  /' || tail -3 "$round"
+      reproduce+=("fuzz/$binaries/$target ${limits[*]} ${input:+fuzz/$input}")
+    fi
+  done
+  rm -f "$log.round"
+  executions=$(executed "$log")
+  took=$((SECONDS > began ? SECONDS - began : 1))
+  table+=$(printf '\n%-14s %12s %12s %9s' "$target" "$executions" "$((executions / took))" "${#found[@]}")
 done
 
 printf '\n%s\n' "$table"

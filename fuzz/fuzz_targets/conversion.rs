@@ -1,5 +1,5 @@
 //! A Cluster that its clients can read survives the way to the other version and back, whatever else is in it, and
-//! everybody can read it on the way. All others are converted or refused in words.
+//! clients of the other version can read it on the way. All others are converted or refused in words.
 
 #![no_main]
 
@@ -34,12 +34,12 @@ fuzz_target!(|text: &str| {
     if !is_readable(&object) {
         return;
     }
-    assert!(is_readable(&there), "nobody can read {there}");
+    assert!(is_readable(&there), "no client can read {there}");
     let back = converted(&there).unwrap_or_else(|error| panic!("{there} cannot come back: {error}"));
-    assert!(is_readable(&back), "nobody can read {back}");
+    assert!(is_readable(&back), "no client can read {back}");
     let again = converted(&back).and_then(|there| converted(&there)).expect("it went there and back before");
     assert_eq!(again, back, "the second round trip changed {back}");
-    // What somebody wrote into our annotations counts as an edit.
+    // A value that a client wrote into our annotations counts as an edit.
     if !is_annotated(&object) {
         assert_eq!(normalised(back), normalised(object), "by way of {there}");
     }

@@ -51,7 +51,7 @@ pub fn mutate(
             if rng.bool() {
                 grow(&mut value, &mut rng);
             } else {
-                change(&mut value, keys, &mut rng);
+                change(&mut value, keys, max_size, &mut rng);
             }
         }
         let text = value.to_string();
@@ -82,8 +82,9 @@ pub fn any(rng: &mut Rng) -> Value {
     }
 }
 
-/// Changes one value anywhere within.
-fn change(root: &mut Value, keys: &[String], rng: &mut Rng) {
+/// Changes one value anywhere within. Copies together are no longer than `room`, so that several changes in a row cannot
+/// fill the memory.
+fn change(root: &mut Value, keys: &[String], room: usize, rng: &mut Rng) {
     let other = nth(root, &mut rng.usize(..count(root))).cloned().unwrap_or_default();
     let Some(value) = nth(root, &mut rng.usize(..count(root))) else { return };
     let key = |rng: &mut Rng| keys.get(rng.usize(..keys.len().max(1))).cloned().unwrap_or_default();
@@ -109,7 +110,10 @@ fn change(root: &mut Value, keys: &[String], rng: &mut Rng) {
                 2 if at < items.len() => drop(items.remove(at)),
                 3 => rng.shuffle(items),
                 4 => items.insert(at, other),
-                5 if at < items.len() => items.extend(vec![items[at].clone(); rng.usize(..100)]),
+                5 if at < items.len() => {
+                    let most = room / items[at].to_string().len().max(1);
+                    items.extend(vec![items[at].clone(); rng.usize(..100).min(most)]);
+                }
                 _ => items.insert(at, any(rng)),
             }
         }

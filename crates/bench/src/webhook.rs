@@ -22,9 +22,9 @@ use capstan_testkit::{
 };
 use tokio::{
     process::Command,
-    sync::Mutex,
+    sync::{Mutex, oneshot},
     task::JoinSet,
-    time::{MissedTickBehavior, interval, sleep},
+    time::{MissedTickBehavior, interval, sleep, timeout},
 };
 
 use crate::process;
@@ -38,6 +38,10 @@ const STEP: Duration = Duration::from_secs(5);
 /// What each review may take.
 const LIMIT: Duration = Duration::from_secs(1);
 const READY_LIMIT: Duration = Duration::from_mins(1);
+/// After so long a review counts as not answered.
+const GIVE_UP: Duration = Duration::from_secs(30);
+/// The most memory that the manager may ever hold, in MiB: what `docs/security.md` promises.
+const MOST_MIB: f64 = 300.0;
 
 /// Reviews that were answered since the last line.
 #[derive(Default)]
@@ -79,8 +83,9 @@ pub(crate) async fn measure(binary: &Path, attack: Duration, rate: u32) -> Resul
     }
 
     let caller = Caller::new(webhooks);
-    let (step, mut tasks) = (Arc::new(Mutex::new(Step::default())), JoinSet::new());
-    tasks.spawn(review_steadily(caller.clone(), rate, Arc::clone(&step)));
+    let step = Arc::new(Mutex::new(Step::default()));
+    let (stop, stopped) = oneshot::channel();
+    let reviews = tokio::spawn(review_steadily(caller.clone(), rate, Arc::clone(&step), stopped));
     let connections = Arc::new(AtomicU64::new(0));
     let mut attackers = JoinSet::new();
     let mut text = format!(
@@ -89,8 +94,8 @@ pub(crate) async fn measure(binary: &Path, attack: Duration, rate: u32) -> Resul
         "second", "phase", "attackers'", "reviews", "answered", "median", "longest", "/healthz", "memory"
     );
     let (quiet, began) = (attack / 6, Instant::now());
-    let (mut all, mut wrong, mut slowest) = (0, Vec::new(), Duration::ZERO);
-    let (mut quiet_mib, mut most_mib) = (0.0_f64, 0.0_f64);
+    let (mut sent, mut all, mut wrong, mut slowest) = (0, 0, Vec::new(), Duration::ZERO);
+    let mut quiet_mib = 0.0_f64;
     let mut steps = interval(STEP);
     steps.tick().await;
     while began.elapsed() < quiet + attack + quiet {
@@ -124,14 +129,22 @@ pub(crate) async fn measure(binary: &Path, attack: Duration, rate: u32) -> Resul
             if healthy { format!("{} ms", probe.as_millis()) } else { "none".to_owned() },
             mib,
         );
+        sent += done.sent;
         all += done.times.len();
         slowest = slowest.max(longest);
-        most_mib = most_mib.max(mib);
         wrong.append(&mut done.wrong);
         if !healthy {
             wrong.push(format!("/healthz was not answered within {LIMIT:?}"));
         }
     }
+    // Those that are still open count as well.
+    drop(stop);
+    timeout(2 * GIVE_UP, reviews).await.context("the reviews did not end")??;
+    let mut rest = std::mem::take(&mut *step.lock().await);
+    sent += rest.sent;
+    all += rest.times.len();
+    slowest = slowest.max(rest.times.iter().max().copied().unwrap_or_default());
+    wrong.append(&mut rest.wrong);
     let usage = process::usage(pid)?;
     let (_, metrics) = get(diagnostics, "/metrics", LIMIT).await?;
     for line in metrics.lines().filter(|line| line.starts_with("capstan_requests_refused_total")) {
@@ -139,35 +152,50 @@ pub(crate) async fn measure(binary: &Path, attack: Duration, rate: u32) -> Resul
     }
     let _ = writeln!(
         text,
-        "{all} reviews answered, the slowest in {} ms; memory {quiet_mib:.1} MiB before, {most_mib:.1} MiB at most, {:.1} MiB after; CPU {:.1} s",
+        "{all} of {sent} reviews answered, the slowest in {} ms; memory {quiet_mib:.1} MiB before, {:.1} MiB at most, {:.1} MiB after; CPU {:.1} s",
         slowest.as_millis(),
+        usage.peak_mib,
         usage.mib,
         usage.cpu.as_secs_f64(),
     );
-    tasks.shutdown().await;
     manager.kill().await?;
     wrong.dedup();
     if slowest > LIMIT {
         wrong.push(format!("a review took {slowest:?}"));
     }
+    if all != sent {
+        wrong.push(format!("{sent} reviews were sent, but {all} were answered"));
+    }
+    if usage.peak_mib > MOST_MIB {
+        wrong.push(format!("the manager held {:.1} MiB of memory", usage.peak_mib));
+    }
     ensure!(wrong.is_empty(), "{text}\nnot all went well: {}", wrong.join("; "));
     Ok(text)
 }
 
-/// Sends reviews at a rate, each on a connection of its own, whether or not those before are answered.
-async fn review_steadily(caller: Caller, rate: u32, step: Arc<Mutex<Step>>) {
+/// Sends reviews at a rate, each on a connection of its own, whether or not those before are answered. Once the sender
+/// of `stopped` is dropped, waits for those that are open.
+async fn review_steadily(
+    caller: Caller,
+    rate: u32,
+    step: Arc<Mutex<Step>>,
+    mut stopped: oneshot::Receiver<()>,
+) {
     let mut ticks = interval(Duration::from_secs(1) / rate.max(1));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
     let mut open = JoinSet::new();
     for number in 0_u64.. {
-        ticks.tick().await;
+        tokio::select! {
+            _ = ticks.tick() => {}
+            _ = &mut stopped => break,
+        }
         while open.try_join_next().is_some() {}
         step.lock().await.sent += 1;
         let (caller, step) = (caller.clone(), Arc::clone(&step));
         open.spawn(async move {
             let (uid, began) = (number.to_string(), Instant::now());
             let body = review(&uid).to_string();
-            let answer = tokio::time::timeout(LIMIT * 30, caller.post(VALIDATE_PATH, body.as_bytes())).await;
+            let answer = timeout(GIVE_UP, caller.post(VALIDATE_PATH, body.as_bytes())).await;
             let took = began.elapsed();
             let mut step = step.lock().await;
             match answer {
@@ -180,6 +208,7 @@ async fn review_steadily(caller: Caller, rate: u32, step: Arc<Mutex<Step>>) {
             }
         });
     }
+    while open.join_next().await.is_some() {}
 }
 
 /// Each attacker opens its connection again as soon as it is closed.

@@ -1,6 +1,6 @@
 //! The controllers' log.
 //!
-//! What is logged can come from anybody: names, messages, answers of servers. A line of the log is one event, and
+//! What is logged can come from anywhere: names, messages, answers of servers. A line of the log is one event, and
 //! nothing in it can steer a terminal that shows it.
 
 use std::{

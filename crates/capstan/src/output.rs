@@ -61,16 +61,25 @@ fn write_whole(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
     // Neither a pipe or a device nor a link that leads nowhere yet can be replaced.
     let leads_nowhere = there.is_none() && fs::symlink_metadata(file).is_ok();
     if leads_nowhere || there.as_ref().is_some_and(|it| !it.is_file()) {
-        return fs::OpenOptions::new().write(true).create(true).truncate(true).open(file)?.write_all(bytes);
+        return owners_alone().create(true).truncate(true).open(file)?.write_all(bytes);
     }
     // What the name leads to is replaced, not the link.
     let file = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
-    let beside = Beside::create(&file)?;
-    fs::write(&beside.path, bytes)?;
+    let (beside, mut handle) = Beside::create(&file)?;
+    handle.write_all(bytes)?;
     if let Some(there) = there {
-        fs::set_permissions(&beside.path, there.permissions())?;
+        handle.set_permissions(there.permissions())?;
     }
     beside.take_place_of(&file)
+}
+
+/// Options to write a file that is for its owner alone if it is created.
+fn owners_alone() -> fs::OpenOptions {
+    let mut options = fs::OpenOptions::new();
+    options.write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
 }
 
 /// A file that vanishes unless it takes the place of another.
@@ -80,16 +89,12 @@ struct Beside {
 }
 
 impl Beside {
-    fn create(file: &Path) -> std::io::Result<Self> {
+    fn create(file: &Path) -> std::io::Result<(Self, fs::File)> {
         let mut name = file.file_name().unwrap_or_default().to_owned();
         name.push(format!(".{}.tmp", std::process::id()));
         let path = file.with_file_name(name);
-        let mut options = fs::OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        options.open(&path)?;
-        Ok(Self { path, done: false })
+        let handle = owners_alone().create_new(true).open(&path)?;
+        Ok((Self { path, done: false }, handle))
     }
 
     fn take_place_of(mut self, file: &Path) -> std::io::Result<()> {
@@ -178,6 +183,19 @@ mod tests {
                 assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, mode);
                 fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
             }
+        }
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            // A link that leads nowhere yet.
+            let (link, target) = (folder.join("link"), folder.join("target"));
+            std::os::unix::fs::symlink(&target, &link).unwrap();
+            write(&Output::Data("linked".to_owned()), link.to_str(), Printer::new()).unwrap();
+            assert_eq!(fs::read_to_string(&target).unwrap(), "linked");
+            assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o600);
+            assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+            fs::remove_file(link).unwrap();
+            fs::remove_file(target).unwrap();
         }
         let nowhere = folder.join("missing").join("out.yaml");
         let error = write(&Output::Data("text".to_owned()), nowhere.to_str(), Printer::new()).unwrap_err();

@@ -1,12 +1,8 @@
 //! Commands that others add: programs on the PATH whose names begin with ours.
 
-use std::{
-    env,
-    ffi::{OsStr, OsString},
-    io,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{env, ffi::OsString, io, path::PathBuf, process::Command};
+
+use capstan_repository::find_program;
 
 use crate::{cli::Cli, error::CommandError, program};
 
@@ -28,8 +24,8 @@ pub(crate) fn become_plugin() -> Result<(), CommandError> {
     if first.starts_with('-') || RESERVED.contains(&first) || is_command(first) {
         return Ok(());
     }
-    let folders = folders(env::var_os("PATH").as_deref());
-    match find(&words, &prefixes(), |name| on_path(&folders, name)) {
+    let path = env::var_os("PATH");
+    match find(&words, &prefixes(), |name| find_program(path.as_deref(), name)) {
         None => Ok(()),
         Some(plugin) => {
             let doing = format!("cannot run plugin {}", plugin.path.display());
@@ -60,31 +56,6 @@ fn find(words: &[OsString], prefixes: &[&str], look: impl Fn(&str) -> Option<Pat
     })
 }
 
-/// The folders of a PATH that can have plugins. What a relative one means, as an empty one does, depends on where the
-/// user happens to be: anyone who can write there could replace a mistyped command.
-fn folders(path: Option<&OsStr>) -> Vec<PathBuf> {
-    path.into_iter().flat_map(env::split_paths).filter(|it| it.is_absolute()).collect()
-}
-
-fn on_path(folders: &[PathBuf], name: &str) -> Option<PathBuf> {
-    // A name with a separator would lead out of the PATH.
-    if Path::new(name).file_name() != Some(OsStr::new(name)) {
-        return None;
-    }
-    folders.iter().map(|folder| folder.join(name)).find(|path| is_executable(path))
-}
-
-#[cfg(unix)]
-fn is_executable(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    path.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
-}
-
-#[cfg(not(unix))]
-fn is_executable(path: &Path) -> bool {
-    path.is_file()
-}
-
 /// Takes the process over; comes back only with the reason why that failed.
 #[cfg(unix)]
 fn run(plugin: &Plugin) -> io::Error {
@@ -103,6 +74,8 @@ fn run(plugin: &Plugin) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
@@ -138,28 +111,5 @@ mod tests {
         {
             assert_eq!(find(&words, &prefixes, look).unwrap().path, Path::new(expected));
         }
-    }
-
-    #[test]
-    fn relative_folders_have_no_plugins() {
-        for (path, expected) in [
-            ("", &[][..]),
-            (".", &[]),
-            (":/usr/bin:", &["/usr/bin"]),
-            ("bin:./bin:../bin:/opt/bin::/bin", &["/opt/bin", "/bin"]),
-        ] {
-            let expected: Vec<PathBuf> = expected.iter().map(PathBuf::from).collect();
-            assert_eq!(folders(Some(OsStr::new(path))), expected, "{path}");
-        }
-        assert!(folders(None).is_empty());
-    }
-
-    #[test]
-    fn names_do_not_lead_out_of_the_path() {
-        let folder = env::temp_dir().join(format!("capstan-plugins-{}", std::process::id()));
-        std::fs::create_dir_all(folder.join("capstan-a")).unwrap();
-        assert_eq!(on_path(std::slice::from_ref(&folder), "capstan-a"), None, "a folder is no program");
-        assert_eq!(on_path(std::slice::from_ref(&folder), "../capstan-a"), None);
-        std::fs::remove_dir_all(folder).unwrap();
     }
 }

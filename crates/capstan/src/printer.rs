@@ -19,7 +19,7 @@ use self::text::{DIM, GREEN, RED, YELLOW};
 pub(crate) use self::text::{Text, bold, coloured, dim, green, harmless, harmless_line, red, yellow};
 use crate::error::CommandError;
 
-/// Has the terminal begin the line anew.
+/// Has the terminal begin the line again.
 const SAME_LINE: &str = "\r\u{1b}[K";
 /// Lets the terminal cut lines that are too long for it, and wrap them again: what wraps cannot be drawn over.
 const CUT_LINES: &str = "\u{1b}[?7l";
@@ -47,7 +47,7 @@ impl Printer {
         Self { interactive: io::stdout().is_terminal() && io::stderr().is_terminal(), is_silent: false }
     }
 
-    /// Tells nothing on the way.
+    /// Prints no progress.
     pub(crate) fn silent() -> Self {
         Self { interactive: false, is_silent: true }
     }
@@ -217,7 +217,7 @@ fn fit(lines: &mut Vec<String>, height: Option<usize>) {
     }
 }
 
-/// What people are told on the way is not worth failing for.
+/// Progress that cannot be printed is no reason to fail.
 fn say(out: &mut impl Write, text: &str) {
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }

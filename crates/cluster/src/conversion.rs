@@ -23,7 +23,7 @@ struct ByContract {
 impl ReferenceVersions for ByContract {
     fn version(&self, group: &str, kind: &str) -> Option<String> {
         let name = crd_name(group, kind);
-        // Only CRDs that exist are read: anybody may name others.
+        // Only CRDs that exist are read: objects may name others.
         let crd = self.crds.get(&ObjectKey::new("", &name))?;
         let picked = match self.reader.read(&name) {
             Details::Known(details) => details.pick(),

@@ -173,6 +173,7 @@ async fn load(
 ) -> Result<ApiServer, KubeconfigError> {
     let mut kubeconfig = kubeconfig?;
     let proxy_url = take_proxy_url(&mut kubeconfig, context);
+    drop_empty_authorities(&mut kubeconfig);
     let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;
     config.proxy_url = None;
@@ -197,6 +198,15 @@ fn take_proxy_url(kubeconfig: &mut Kubeconfig, context: Option<&str>) -> Option<
     }
     let (text, cluster) = taken?;
     Some(ProxyUrl { text: text.filter(|text| !text.is_empty())?, cluster })
+}
+
+/// Go reads empty text as if nothing was there. kube would trust no certificate at all.
+fn drop_empty_authorities(kubeconfig: &mut Kubeconfig) {
+    for cluster in kubeconfig.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
+        for field in [&mut cluster.certificate_authority, &mut cluster.certificate_authority_data] {
+            field.take_if(|text| text.is_empty());
+        }
+    }
 }
 
 fn without_user(url: &Uri) -> String {
@@ -482,6 +492,19 @@ mod tests {
             shown.contains("https://h:6443") && !shown.replace("canaries", "").contains("canary"),
             "{shown}"
         );
+    }
+
+    #[tokio::test]
+    async fn empty_authorities_are_those_of_the_machine() {
+        let cluster = serde_json::json!({
+            "server": "https://h:6443", "certificate-authority": "", "certificate-authority-data": "",
+        });
+        let kubeconfig = serde_json::json!({
+            "current-context": "x", "contexts": [{"name": "x", "context": {"cluster": "c"}}],
+            "clusters": [{"name": "c", "cluster": cluster}],
+        });
+        let found = load(Ok(serde_json::from_value(kubeconfig).unwrap()), None).await.unwrap();
+        assert_eq!(found.config.root_cert, None);
     }
 
     #[tokio::test]

@@ -41,6 +41,8 @@ pub(crate) enum Limit {
     AnswerStall(Duration),
     /// Time for an answer.
     AnswerTime(Duration),
+    /// Length of a request's head.
+    HeadLength(usize),
     /// Length of a body.
     BodyLength(usize),
     /// Length of a body that does not declare it.
@@ -57,6 +59,8 @@ pub(crate) enum Limit {
     Objects(usize),
     /// Length of the converted objects.
     AnswerLength(usize),
+    /// Tokens that the API server is asked about, in a minute and for one peer.
+    TokenReviews(u64),
 }
 
 impl Limit {
@@ -71,6 +75,7 @@ impl Limit {
             Self::BodyTime(_) => "body_time",
             Self::AnswerStall(_) => "answer_stall",
             Self::AnswerTime(_) => "answer_time",
+            Self::HeadLength(_) => "head_length",
             Self::BodyLength(_) => "body_length",
             Self::UndeclaredLength(_) => "undeclared_length",
             Self::BodyMemory(_) => "body_memory",
@@ -79,6 +84,7 @@ impl Limit {
             Self::ObjectMemory(_) => "object_memory",
             Self::Objects(_) => "objects",
             Self::AnswerLength(_) => "answer_length",
+            Self::TokenReviews(_) => "token_reviews",
         }
     }
 
@@ -89,6 +95,8 @@ impl Limit {
             Self::UndeclaredLength(_) => StatusCode::LENGTH_REQUIRED,
             Self::BodyMemory(_) | Self::Waiting(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Depth(_) => StatusCode::BAD_REQUEST,
+            Self::HeadLength(_) => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            Self::TokenReviews(_) => StatusCode::TOO_MANY_REQUESTS,
             _ => StatusCode::PAYLOAD_TOO_LARGE,
         }
     }
@@ -105,6 +113,9 @@ impl fmt::Display for Limit {
             Self::BodyTime(limit) => write!(f, "the body was not complete within {limit:?}"),
             Self::AnswerStall(limit) => write!(f, "no part of the answer was taken for {limit:?}"),
             Self::AnswerTime(limit) => write!(f, "the answer was not taken within {limit:?}"),
+            Self::HeadLength(most) => {
+                write!(f, "the request's head is larger than the limit of {}", Size(most))
+            }
             Self::BodyLength(most) => write!(f, "the body is larger than the limit of {}", Size(most)),
             Self::UndeclaredLength(most) => {
                 write!(f, "a body without Content-Length is larger than the limit of {}", Size(most))
@@ -120,6 +131,12 @@ impl fmt::Display for Limit {
             Self::Objects(most) => write!(f, "the review has more objects than the limit of {most}"),
             Self::AnswerLength(most) => {
                 write!(f, "the converted objects are larger than the limit of {}", Size(most))
+            }
+            Self::TokenReviews(most) => {
+                write!(
+                    f,
+                    "{most} new tokens a minute are checked for one peer, and fewer on a busy server: try again"
+                )
             }
         }
     }
@@ -164,6 +181,24 @@ impl Refusals {
     /// A peer sent something that means nothing.
     pub(crate) fn malformed(&self, peer: IpAddr, words: &str) {
         self.count(peer, "malformed", &words);
+    }
+
+    /// A peer began a TLS handshake that failed.
+    pub(crate) fn handshake(&self, peer: IpAddr, error: &dyn fmt::Display) {
+        self.count(peer, "handshake", &format_args!("the TLS handshake failed: {error}"));
+    }
+
+    /// A peer was answered. Some answers are refusals that have no limit of their own.
+    pub(crate) fn answered(&self, peer: IpAddr, status: StatusCode) {
+        let name = match status {
+            StatusCode::UNAUTHORIZED => "unauthenticated",
+            StatusCode::FORBIDDEN => "forbidden",
+            StatusCode::NOT_FOUND => "path",
+            StatusCode::METHOD_NOT_ALLOWED => "method",
+            StatusCode::TOO_MANY_REQUESTS => "token_reviews",
+            _ => return,
+        };
+        self.count(peer, name, &format_args!("its request was answered with {status}"));
     }
 
     fn count(&self, peer: IpAddr, limit: &'static str, reason: &dyn fmt::Display) {
@@ -213,6 +248,12 @@ mod tests {
     #[test]
     fn a_refusal_names_the_limit() {
         for (limit, code, words) in [
+            (Limit::HeadLength(64 << 10), 431, "the request's head is larger than the limit of 64 KiB"),
+            (
+                Limit::TokenReviews(60),
+                429,
+                "60 new tokens a minute are checked for one peer, and fewer on a busy server: try again",
+            ),
             (Limit::BodyLength(64 << 20), 413, "the body is larger than the limit of 64 MiB"),
             (
                 Limit::UndeclaredLength(512 << 10),

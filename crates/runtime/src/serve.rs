@@ -5,6 +5,7 @@ mod seats;
 
 use std::{
     convert::Infallible,
+    io,
     net::IpAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -80,7 +81,7 @@ pub enum ListenError {
         /// The address.
         address: String,
         /// The reason.
-        source: std::io::Error,
+        source: io::Error,
     },
 }
 
@@ -201,6 +202,24 @@ impl Seat {
         move |progress| seat.note(if progress == Progress::Done { done } else { moved })
     }
 
+    fn handshake_failed(&self, error: &io::Error) {
+        debug!(peer = %self.peer, %error, "TLS handshake failed");
+        // A peer that only leaves was not turned away: load balancers check ports like that.
+        if error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>()) {
+            self.refusals.handshake(self.peer, error);
+        }
+    }
+
+    fn broken(&self, error: &hyper::Error) {
+        debug!(peer = %self.peer, %error, "connection broken");
+        // The library has answered these by itself.
+        if error.is_parse_too_large() {
+            self.refusals.report(self.peer, Limit::HeadLength(BUFFER));
+        } else if error.is_parse() {
+            self.refusals.malformed(self.peer, &error.to_string());
+        }
+    }
+
     /// Ends when the connection has to: it makes room, or its client is too slow.
     async fn ended(&self) {
         let too_slow = async {
@@ -238,6 +257,9 @@ fn lock<T>(table: &Mutex<T>) -> MutexGuard<'_, T> {
 async fn answer_within(limit: Duration, refusals: Refusals, request: Request, next: Next) -> Response {
     let peer = request.extensions().get::<Peer>().copied();
     if let Ok(response) = tokio::time::timeout(limit, next.run(request)).await {
+        if let Some(Peer(peer)) = peer {
+            refusals.answered(peer, response.status());
+        }
         return response;
     }
     let limit = Limit::RequestTime(limit);
@@ -260,10 +282,10 @@ async fn handle(
             None => converse(TokioIo::new(stream), &seat, router, stop).await,
             Some(acceptor) => match acceptor.accept(stream).await {
                 Ok(stream) => converse(TokioIo::new(stream), &seat, router, stop).await,
-                Err(error) => return debug!(%peer, %error, "TLS handshake failed"),
+                Err(error) => return seat.handshake_failed(&error),
             },
         }
-        .unwrap_or_else(|error| debug!(%peer, %error, "connection broken"));
+        .unwrap_or_else(|error| seat.broken(&error));
     };
     tokio::select! {
         () = conversation => {}
@@ -310,6 +332,7 @@ where
 mod tests {
     use axum::{
         body::Bytes,
+        http::StatusCode,
         routing::{get, post},
     };
     use tokio::{
@@ -329,11 +352,15 @@ mod tests {
 
     impl Running {
         async fn start(limits: Limits, router: Router) -> Self {
+            Self::start_with(limits, router, None).await
+        }
+
+        async fn start_with(limits: Limits, router: Router, tls: Option<Arc<ServerConfig>>) -> Self {
             let listener = listen("--flag", "127.0.0.1:0").await.unwrap();
             let (address, metrics) = (listener.local_addr().unwrap(), Metrics::default());
             let refusals = Refusals::new("webhooks", metrics.clone());
             let stop = CancellationToken::new();
-            let server = Server { router, tls: None, limits, refusals };
+            let server = Server { router, tls, limits, refusals };
             let task = tokio::spawn(server.run(listener, stop.clone()));
             Self { address, metrics, stop, task }
         }
@@ -364,6 +391,15 @@ mod tests {
             self.metrics
                 .expose()
                 .contains(&format!("capstan_requests_refused_total{{server=\"webhooks\",limit=\"{limit}\"}}"))
+        }
+
+        async fn until_refused(&self, limit: &str) {
+            let refused = async {
+                while !self.refused(limit) {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            };
+            tokio::time::timeout(Duration::from_secs(30), refused).await.expect(limit);
         }
 
         async fn end(self) {
@@ -444,6 +480,56 @@ mod tests {
             }
         };
         tokio::time::timeout(Duration::from_secs(30), given_up).await.unwrap();
+        server.end().await;
+    }
+
+    #[tokio::test]
+    async fn refusals_of_the_library_and_of_the_router_are_counted() {
+        let unauthorized = || async { StatusCode::UNAUTHORIZED };
+        let forbidden = || async { StatusCode::FORBIDDEN };
+        let router = router().route("/401", get(unauthorized)).route("/403", get(forbidden));
+        let server = Running::start(WEBHOOKS, router).await;
+        let long = format!("GET / HTTP/1.1\r\nHost: {}\r\n\r\n", "h".repeat(2 * BUFFER));
+        for (request, status, limit) in [
+            ("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n", "200", None),
+            ("GET /other HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n", "404", Some("path")),
+            ("PUT / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n", "405", Some("method")),
+            ("GET /401 HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n", "401", Some("unauthenticated")),
+            ("GET /403 HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n", "403", Some("forbidden")),
+            ("no request\r\n\r\n", "400", Some("malformed")),
+            (long.as_str(), "431", Some("head_length")),
+        ] {
+            assert!(limit.is_none_or(|limit| !server.refused(limit)), "{limit:?} was counted before");
+            let mut stream = server.connect().await;
+            // The rest of a head that is too long may not be taken.
+            let _ = stream.write_all(request.as_bytes()).await;
+            let mut answer = [0; 12];
+            stream.read_exact(&mut answer).await.unwrap();
+            assert_eq!(answer, format!("HTTP/1.1 {status}").as_bytes(), "{limit:?}");
+            match limit {
+                Some(limit) => server.until_refused(limit).await,
+                None => assert!(!server.metrics.expose().contains("capstan_requests_refused_total{")),
+            }
+        }
+        server.end().await;
+    }
+
+    #[tokio::test]
+    async fn handshakes_that_fail_or_never_end_are_counted() {
+        let limits = Limits { first_request: Duration::from_millis(500), ..WEBHOOKS };
+        let own = crate::tls::OwnCertificate::make(&["localhost"]).unwrap();
+        let tls = own.serving.server_config().unwrap();
+        let server = Running::start_with(limits, router(), Some(tls)).await;
+        drop(server.connect().await);
+        let mut stream = server.connect().await;
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n").await.unwrap();
+        server.until_refused("handshake").await;
+        assert!(server.metrics.expose().contains("limit=\"handshake\"} 1\n"), "to leave is no refusal");
+        assert!(!server.refused("first_request"));
+        let mut stream = server.connect().await;
+        // The first bytes of a handshake's record, and no more.
+        stream.write_all(&[22, 3, 1, 2, 0, 1]).await.unwrap();
+        server.until_refused("first_request").await;
         server.end().await;
     }
 

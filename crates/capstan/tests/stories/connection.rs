@@ -251,6 +251,26 @@ async fn a_server_that_does_not_behave_is_explained_and_holds_up_nobody() {
 }
 
 #[tokio::test]
+async fn a_kubeconfig_that_changes_all_the_time_is_tried_a_few_times_only() {
+    let story = Story::begin("connect-pace").await;
+    let manager = story.core_manager(quick());
+    let server = StandIn::start(Manner::Answers(500)).await;
+    create_provisioned(&story, "c").await;
+    create_kubeconfig(&story, "c", &server.kubeconfig()).await;
+    server.until_asked_in_all(1).await;
+    for number in 0..40 {
+        let cluster = json!({"server": format!("http://{}", server.address)});
+        let text = kubeconfig(&cluster, &json!({"username": number.to_string()}));
+        story.change_secret("c-kubeconfig", &[("value", &text)]).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    // Four at once, and the next one half a minute later. The last of the four may have been repeated by then.
+    let asked = server.asked();
+    assert!((4..=6).contains(&asked), "asked {asked} times");
+    manager.stop().await;
+}
+
+#[tokio::test]
 async fn a_cluster_that_changes_during_its_first_attempt_waits_like_any_other() {
     let story = Story::begin("connect-busy").await;
     let limit = Duration::from_secs(2);

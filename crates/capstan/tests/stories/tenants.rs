@@ -84,11 +84,11 @@ async fn a_tenants_load_balancer_listens_on_the_tenants_address() {
     let manager = story.manager(Which::All);
     story.create_local("c", json!({"identityRef": {"name": "blue"}})).await;
     story.create_cluster("c", "LocalCluster", "c").await;
-    let told = wait::until_is(&story.locals(), "c", "told what is missing", LIMIT, |local| {
+    let found = wait::until_is(&story.locals(), "c", "without its Secret", LIMIT, |local| {
         ready(local).is_some_and(|(reason, _)| reason == "ProvisioningFailed")
     })
     .await;
-    let (_, message) = ready(&told).unwrap();
+    let (_, message) = ready(&found).unwrap();
     assert!(message.contains(&format!("Secret {}/blue does not exist", story.namespace)), "{message}");
 
     story.create_secret("blue", None, &[("host", b"127.77.2.9")]).await;
@@ -126,11 +126,11 @@ async fn a_tenants_secret_is_explained_and_not_quoted() {
             story.create_secret(name, None, &[(key, value)]).await;
             story.create_local(name, json!({"identityRef": {"name": name}})).await;
             story.create_cluster(name, "LocalCluster", name).await;
-            let told = wait::until_is(&story.locals(), name, words, LIMIT, |local| {
+            let found = wait::until_is(&story.locals(), name, words, LIMIT, |local| {
                 ready(local).is_some_and(|(_, message)| message.contains(words))
             })
             .await;
-            let (_, message) = ready(&told).unwrap();
+            let (_, message) = ready(&found).unwrap();
             assert!(!message.contains("192.0.2.1"), "{message}");
             story.change_secret(name, &[("host", b"127.77.2.10")]).await;
             story.until_phase(name, "Provisioned", LIMIT).await;
@@ -141,7 +141,7 @@ async fn a_tenants_secret_is_explained_and_not_quoted() {
 }
 
 #[tokio::test]
-async fn simulated_troubles_are_told_and_end() {
+async fn simulated_troubles_are_reported_and_end() {
     let story = Story::begin("simulated").await;
     let manager = story.manager(Which::All);
     let simulate = json!({"error": "the quota is used up", "provisioningSeconds": 1, "deletionSeconds": 1});

@@ -21,7 +21,7 @@ use crate::{
 const HOSTILE: &str = "\u{1b}]0;owned\u{7}\u{1b}]52;c;Y3VybA==\u{1b}\\\u{1b}[2J\u{1b}[8m\u{9b}2J\u{9d}0;owned\u{9c}\rfine\u{202e}txt\u{2066}\u{200b}\u{e0041}end";
 /// The same as people see it.
 const SEEN: &str = r"\u001b]0;owned\u0007\u001b]52;c;Y3VybA==\u001b\\u001b[2J\u001b[8m\u009b2J\u009d0;owned\u009c\rfine\u202etxt\u2066\u200b\udb40\udc41end";
-/// What our own codes are made of: looks, whether lines wrap, the line or the picture anew.
+/// What our own codes are made of: looks, whether lines wrap, the line or the picture again.
 const OURS: [&str; 14] =
     ["0m", "1m", "2m", "31m", "32m", "33m", "36m", "37m", "37;1m", "90m", "?7l", "?7h", "K", "J"];
 const KIND: &str = "TerminalCluster";
@@ -74,7 +74,7 @@ async fn what_a_cluster_reports_cannot_steer_a_terminal() {
         {"type": HOSTILE, "status": "False", "reason": HOSTILE, "message": message, "lastTransitionTime": now},
     ]);
     story.set_generic_status(KIND, "ic", json!({"conditions": reported})).await;
-    wait::until_is(&story.clusters(), "c", "told of it", LIMIT, |cluster| {
+    wait::until_is(&story.clusters(), "c", "informed of it", LIMIT, |cluster| {
         let status = cluster.status.clone().unwrap_or_default();
         conditions::get(&status.conditions, "InfrastructureReady")
             .is_some_and(|it| it.message.contains("owned"))

@@ -6,6 +6,8 @@
 //! nothing of this process's environment gets in. Nothing of the text itself gets into an error's words, since these
 //! end up in conditions that more people may read than the Secret.
 
+use std::net::Ipv6Addr;
+
 use capstan_runtime::{
     client::{ClientOptions, connect_workload},
     proxy::Proxy,
@@ -116,13 +118,21 @@ fn server(cluster: &Cluster) -> Result<http::Uri, String> {
     let server = short(server.ok_or("cluster.server is not set")?, "cluster.server")?;
     let server: http::Uri =
         server.parse().map_err(|error| format!("cluster.server is not a URL: {error}"))?;
+    let unusable = || "cluster.server must be a URL like https://example.com:6443".to_owned();
     let (Some("https" | "http"), Some(authority)) = (server.scheme_str(), server.authority()) else {
-        return Err("cluster.server must be a URL like https://example.com:6443".to_owned());
+        return Err(unusable());
     };
-    // The library takes any text for a port, and connects to the usual one instead.
-    let is_port = |text: &str| text.is_empty() || text.parse::<u16>().is_ok_and(|port| port > 0);
-    let after_host = authority.as_str().rsplit('@').next().and_then(|it| it.strip_prefix(authority.host()));
-    if after_host.and_then(|it| it.strip_prefix(':')).is_some_and(|port| !is_port(port)) {
+    // The library takes an authority without a host, any text in brackets for an address, and any text behind it.
+    let host = authority.host();
+    let is_host = match host.strip_prefix('[') {
+        Some(rest) => rest.strip_suffix(']').is_some_and(|address| address.parse::<Ipv6Addr>().is_ok()),
+        None => !host.is_empty(),
+    };
+    let after_host = authority.as_str().rsplit('@').next().and_then(|it| it.strip_prefix(host));
+    let after_host = after_host.filter(|it| is_host && (it.is_empty() || it.starts_with(':')));
+    let port = after_host.ok_or_else(unusable)?.trim_start_matches(':');
+    // It also takes any text for a port, and connects to the usual one instead.
+    if !port.is_empty() && !port.parse::<u16>().is_ok_and(|port| port > 0) {
         return Err("cluster.server is not usable: its port must be between 1 and 65535".to_owned());
     }
     Ok(server)
@@ -333,6 +343,15 @@ mod tests {
             (text(&json!({"server": "not a url"}), &token), Err("cluster.server is not a URL")),
             (text(&json!({"server": "h"}), &token), Err("must be a URL like")),
             (text(&json!({"server": "ftp://h"}), &token), Err("must be a URL like")),
+            (text(&json!({"server": "https://:6443"}), &token), Err("must be a URL like")),
+            (text(&json!({"server": "https://u@:6443"}), &token), Err("must be a URL like")),
+            (text(&json!({"server": "https://u:p@"}), &token), Err("cluster.server")),
+            (text(&json!({"server": "https://[::1]junk:6443"}), &token), Err("must be a URL like")),
+            (text(&json!({"server": "https://[::1]junk"}), &token), Err("must be a URL like")),
+            (text(&json!({"server": "https://[]:6443"}), &token), Err("cluster.server")),
+            (text(&json!({"server": "https://[h]:6443"}), &token), Err("must be a URL like")),
+            (text(&json!({"server": "https://[::1]:6443x"}), &token), Err("cluster.server")),
+            (text(&json!({"server": "https://u@[fd00::1]"}), &token), Ok("https://[fd00::1]")),
             (
                 text(&with("certificate-authority", json!("/ca")), &token),
                 Err("cluster.certificate-authority is refused"),

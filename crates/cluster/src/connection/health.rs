@@ -88,7 +88,7 @@ pub(crate) fn report(
     Report::new(CONDITION, false, "ProbeFailed").with_message(message)
 }
 
-/// When a failing connection is to be reported if it does not recover before: no event tells that.
+/// When a failing connection is to be reported if it does not recover before: no event announces that.
 pub(crate) fn stale_after(health: &Health, grace: Duration, now: Timestamp) -> Option<Duration> {
     let at = health.last_success.filter(|_| health.trouble.is_some() && health.is_fresh(grace, now))?;
     // Whole seconds are compared: a moment later, not the very moment.
@@ -201,7 +201,7 @@ mod tests {
         assert!(health.failed("b".into(), false), "the fifth: no more doubt");
         assert!(!health.failed("b".into(), false));
         assert!(health.succeeded(time(1)), "connected");
-        assert!(!health.succeeded(time(11)), "at rest nothing is told");
+        assert!(!health.succeeded(time(11)), "at rest nothing is reported");
         assert_eq!(health, Health { last_success: Some(time(11)), ..Health::default() });
         assert!(health.failed("a".into(), false));
         assert!(health.succeeded(time(31)), "recovered");
@@ -218,6 +218,6 @@ mod tests {
         assert_eq!(after.as_secs(), 40);
         let then = time(10) + jiff::SignedDuration::try_from(after).unwrap();
         assert_eq!(report(&health, None, GRACE, then).status, ConditionStatus::False);
-        assert_eq!(stale_after(&health, GRACE, then), None, "told once");
+        assert_eq!(stale_after(&health, GRACE, then), None, "reported once");
     }
 }

@@ -11,8 +11,8 @@ const PERIOD: Duration = Duration::from_secs(30);
 /// Below this many entries, outdated ones are not looked for.
 const FEW: usize = 1024;
 
-/// When changes of kubeconfigs were tried. It outlives Clusters and Secrets, since who deletes them and creates them again
-/// is not to be tried more often than who changes them.
+/// When changes of kubeconfigs were tried. It outlives Clusters and Secrets: to delete and recreate one must not cause
+/// more attempts than to change it.
 #[derive(Debug)]
 pub(super) struct Pace<K> {
     /// Until when each has used up what it may. The past is not kept for long.

@@ -1,4 +1,4 @@
-//! Asking an API server whether it is there, and saying in words what went wrong.
+//! Probes of an API server, and words for what went wrong.
 
 use std::{error::Error, io, time::Duration};
 
@@ -28,13 +28,13 @@ impl Failure {
 
 /// Asks the API server at an address for its root, within a limit.
 pub(crate) async fn probe(client: &Client, address: &str, limit: Duration) -> Result<(), Failure> {
-    let told = |failure: Failure| Failure {
+    let at_address = |failure: Failure| Failure {
         words: format!("the API server at {address} {}", failure.words),
         ..failure
     };
     match tokio::time::timeout(limit, ask(client)).await {
-        Ok(result) => result.map_err(told),
-        Err(_) => Err(told(Failure::new(format!("did not answer within {limit:?}")))),
+        Ok(result) => result.map_err(at_address),
+        Err(_) => Err(at_address(Failure::new(format!("did not answer within {limit:?}")))),
     }
 }
 

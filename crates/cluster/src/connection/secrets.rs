@@ -1,6 +1,6 @@
 //! What is kept of the Secrets of Clusters: a mark of each kubeconfig and of each certificate authority.
 //!
-//! Anybody who may create Secrets decides how many there are and how large. So nothing of their contents is kept: a
+//! Tenants decide how many Secrets there are and how large. So nothing of their contents is kept: a
 //! kubeconfig is read when it is tried, and only for a Cluster that exists.
 
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -55,8 +55,8 @@ impl HttpOptions {
 }
 
 impl Http {
-    /// The same network for somebody with other tokens and passwords. Connections are shared; what was fetched is not, on
-    /// disk or in memory, for it may be none of theirs.
+    /// The same network with other tokens and passwords. Connections are shared; what was fetched is not, on
+    /// disk or in memory, since they may not give access to it.
     #[must_use]
     pub fn with_access(&self, access: Access) -> Self {
         let options = HttpOptions { cache_dir: None, ..(*self.options).clone() };

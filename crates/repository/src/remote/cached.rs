@@ -16,7 +16,7 @@ use super::shown::{shown, shown_address};
 use super::sums::vouch;
 use crate::FetchError;
 
-/// A listing with more pages than this is not one that anybody reads.
+/// A listing with more pages than this is of no use.
 const MOST_PAGES: usize = 200;
 
 /// A file, and what is known about it.
@@ -28,7 +28,7 @@ pub struct Fetched {
     pub sha256: Sha256,
     /// Where it came from.
     pub url: String,
-    /// Who promised that sum (`SHA256SUMS`, GitHub, the user), if anybody did.
+    /// Who promised that sum (`SHA256SUMS`, GitHub, the user), if there is one.
     pub vouched_by: Option<String>,
     /// Whether it came from the cache.
     pub cached: bool,
@@ -151,7 +151,7 @@ impl Http {
         self.keep(key, Download { bytes, ..Download::default() }).await;
     }
 
-    /// A listing as it was kept, and tells that it is.
+    /// A listing from the cache; reports that it may be outdated.
     pub(crate) async fn kept_listing(&self, key: &Key) -> Option<Vec<u8>> {
         let hit = self.look_up(key).await?;
         Some(self.use_stale(key, hit, None).0.bytes)

@@ -17,6 +17,7 @@ impl HttpOptions {
     /// | `CAPSTAN_OFFLINE` | `offline`, unless it is `false`, `0` or empty |
     /// | `GITHUB_HOSTS`, `GITLAB_HOSTS` | the hosts that may see a token, with commas between them |
     /// | `OCI_USERNAME` and `OCI_PASSWORD`, `OCI_HOST` | `oci_credentials`, `oci_host` |
+    /// | `OCI_TOKEN_HOSTS` | `oci_token_hosts`, with commas between them |
     /// | `GOPROXY` | `go_proxy` |
     ///
     /// Tokens are settings of the configuration: see [`Self::with_tokens`]. Docker's credentials are in a file: see
@@ -42,6 +43,7 @@ impl HttpOptions {
                 .zip(variable("OCI_PASSWORD"))
                 .map(|(username, password)| Credentials { username, password }),
             oci_host: variable("OCI_HOST"),
+            oci_token_hosts: hosts("OCI_TOKEN_HOSTS"),
             go_proxy: variable("GOPROXY"),
             ..defaults
         })
@@ -115,6 +117,7 @@ mod tests {
             ("OCI_USERNAME", "me"),
             ("OCI_PASSWORD", "secret"),
             ("OCI_HOST", "ghcr.io"),
+            ("OCI_TOKEN_HOSTS", "auth.corp,login.corp:8443"),
             ("GOPROXY", "off"),
             ("GITHUB_TOKEN", "not from here"),
         ]))
@@ -125,6 +128,7 @@ mod tests {
             (all.github_hosts.join(" "), all.gitlab_hosts.join(" ")),
             ("a.corp b.corp:8443".into(), "c.corp".into())
         );
+        assert_eq!(all.oci_token_hosts.join(" "), "auth.corp login.corp:8443");
         let credentials = all.oci_credentials.unwrap();
         assert_eq!((credentials.username.as_str(), credentials.password.as_str()), ("me", "secret"));
         assert_eq!((all.oci_host.as_deref(), all.go_proxy.as_deref()), (Some("ghcr.io"), Some("off")));

@@ -168,7 +168,7 @@ impl GitLab {
     }
 }
 
-/// Whether this is GitLab's own server. Any other may be anybody's, whatever it is called.
+/// Whether this is GitLab's own server. Any other may have any owner, whatever it is called.
 fn is_public(url: &Url) -> bool {
     url.host_str() == Some("gitlab.com") && url.port().is_none()
 }

@@ -28,7 +28,7 @@ type Listings = HashMap<String, (Timestamp, Remembered)>;
 /// Fetches over the network, with good manners. Cheap to clone; clones share connections and listings.
 #[derive(Clone)]
 pub struct Http {
-    /// Made when it is needed: the system's authorities are many, and most commands never ask anybody.
+    /// Made when it is needed: the system's authorities are many, and most commands send no request.
     pub(super) client: Arc<OnceLock<Client>>,
     pub(super) options: Arc<HttpOptions>,
     pub(super) cache: Option<Cache>,

@@ -161,8 +161,12 @@ pub struct HttpOptions {
     pub gitlab_hosts: Vec<String>,
     /// For the registry [`oci_host`](Self::oci_host) alone; wins over docker's.
     pub oci_credentials: Option<Credentials>,
-    /// The registry that the credentials are for; without it they are for none. An empty one counts as none.
+    /// The registry that the credentials are for; without it they are for none. An empty one counts as none. For
+    /// a registry without TLS on another machine it must begin with `http://`.
     pub oci_host: Option<String>,
+    /// Token services (`host` or `host:port`) on other sites than the registries that name them, which may see
+    /// the registries' credentials as well.
+    pub oci_token_hosts: Vec<String>,
     /// Docker's credentials.
     pub docker_config: Option<DockerConfig>,
     /// The value of `GOPROXY`; the public proxy without it.
@@ -198,6 +202,7 @@ impl Default for HttpOptions {
             gitlab_hosts: Vec::new(),
             oci_credentials: None,
             oci_host: None,
+            oci_token_hosts: Vec::new(),
             docker_config: None,
             go_proxy: None,
             system_roots: true,

@@ -5,7 +5,7 @@ use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 
 use super::get::{Get, Reply, looks_like_web_page};
-use super::shown::shown;
+use super::shown::{authority, shown};
 use crate::FetchError;
 use crate::error::Withheld;
 
@@ -54,11 +54,7 @@ fn describe_missing(get: &Get) -> String {
 
 fn find_withheld(get: &Get) -> Option<Box<Withheld>> {
     let hosts_variable = get.withheld.filter(|_| get.authorization.is_none())?;
-    let host = match (get.url.host_str()?, get.url.port()) {
-        (host, None) => host.to_owned(),
-        (host, Some(port)) => format!("{host}:{port}"),
-    };
-    Some(Box::new(Withheld { host, variable: hosts_variable.to_owned() }))
+    Some(Box::new(Withheld { host: authority(&get.url), variable: hosts_variable.to_owned() }))
 }
 
 fn is_rate_limit(status: StatusCode, headers: &HeaderMap) -> bool {
@@ -140,9 +136,9 @@ mod tests {
             let reply = reply(status, headers, "");
             let get = get().withheld(Some("GITHUB_HOSTS"));
             let error = explain(&get, &reply, Timestamp::UNIX_EPOCH);
-            let told = format!("{error} {}", withheld_in(&error));
-            assert!(told.contains("GITHUB_HOSTS must name h"), "{status}: {told}");
-            assert!(!told.contains("GITHUB_TOKEN"), "{status}: {told}");
+            let words = format!("{error} {}", withheld_in(&error));
+            assert!(words.contains("GITHUB_HOSTS must name h"), "{status}: {words}");
+            assert!(!words.contains("GITHUB_TOKEN"), "{status}: {words}");
             // One that was sent is not withheld.
             let error =
                 explain(&get.authorization(Some("x".parse().unwrap())), &reply, Timestamp::UNIX_EPOCH);
@@ -220,11 +216,11 @@ mod tests {
             (get().authorization(basic(&user)), "bWU6cDp3"),
             (Get { url: with_password, ..get() }, "p:w"),
         ] {
-            let told = |detail: &str| {
+            let words = |detail: &str| {
                 explain(&get, &reply(400, &[], &format!("bad: {detail}")), Timestamp::UNIX_EPOCH).to_string()
             };
-            assert_eq!(told(quoted), "https://h/f answered with HTTP 400");
-            assert_eq!(told("luck"), "https://h/f answered with HTTP 400: bad: luck");
+            assert_eq!(words(quoted), "https://h/f answered with HTTP 400");
+            assert_eq!(words("luck"), "https://h/f answered with HTTP 400: bad: luck");
         }
     }
 

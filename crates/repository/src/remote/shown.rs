@@ -13,6 +13,14 @@ pub(crate) fn shown(url: &Url) -> String {
     url.to_string()
 }
 
+/// Host and port of an address, and the scheme where it is not https.
+pub(crate) fn authority(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    let scheme = if url.scheme() == "http" { "http://" } else { "" };
+    format!("{scheme}{host}{port}")
+}
+
 /// What may be shown of a text that is meant as an address: neither user nor query nor fragment, for those may
 /// hold passwords and signatures. Absolute paths stay as they are.
 pub fn shown_address(text: &str) -> String {

@@ -2,7 +2,7 @@
 //! and may see them, `away` is where `home` leads to.
 
 use capstan_repository::config::Format;
-use capstan_repository::remote::{Credentials, DockerConfig, Http, HttpOptions, Remote};
+use capstan_repository::remote::{Credentials, DockerConfig, Http, HttpOptions, Oci, Remote};
 use capstan_repository::{CertManager, Config, Environment, FetchError, Provider};
 use capstan_testkit::fakes::{FakeArtifact, FakeServer, Fault, RegistryAuth};
 
@@ -190,14 +190,18 @@ async fn a_registry_that_knows_us_leads_elsewhere_without_what_it_knows() {
 }
 
 #[tokio::test]
-async fn a_token_service_elsewhere_is_shown_the_password_and_the_registry_the_token() {
-    for at in [0, 1] {
+async fn a_token_service_of_the_site_is_shown_the_password_and_the_registry_the_token() {
+    // The same host with another port; another host of the same domain.
+    for (host, realm) in [(None, None), (Some(NAME), Some("gitlab.example.com"))] {
         let servers = Servers::new().await;
-        let host = &servers.hosts()[at];
-        servers.home.server.registry_auth(RegistryAuth::TokenFrom(servers.away.url("/token")));
+        let host = host.map_or_else(|| servers.home.server.host(), str::to_owned);
+        let away = servers.away.host();
+        let (_, port) = away.split_once(':').unwrap();
+        let realm = realm.map_or_else(|| away.clone(), |name| format!("{name}:{port}"));
+        servers.home.server.registry_auth(RegistryAuth::TokenFrom(format!("https://{realm}/token")));
         servers.away.registry_auth(RegistryAuth::Token("me".to_owned(), CANARY.to_owned()));
-        for http in [servers.http(host), servers.http_with_password(host)] {
-            ask(&http, &(OCI.address)(host)).await.unwrap();
+        for http in [servers.http(&host), servers.http_with_password(&host)] {
+            ask(&http, &(OCI.address)(&host)).await.unwrap();
         }
         let shown =
             |authorization: Option<&str>, scheme| authorization.is_none_or(|it| it.starts_with(scheme));
@@ -205,6 +209,69 @@ async fn a_token_service_elsewhere_is_shown_the_password_and_the_registry_the_to
         assert!(servers.home.server.requests().iter().all(|it| shown(it.authorization(), "Bearer token-")));
         let asked = servers.away.requests();
         assert!(asked.len() == 2 && asked.iter().all(|it| it.path.starts_with("/token?")), "{asked:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_token_service_on_another_site_is_shown_the_password_once_it_is_named() {
+    let servers = Servers::new().await;
+    let (away, realm) = (servers.away.host(), servers.away.url("/token"));
+    servers.home.server.registry_auth(RegistryAuth::TokenFrom(realm.clone()));
+    servers.away.registry_auth(RegistryAuth::Token("me".to_owned(), CANARY.to_owned()));
+    for http in [servers.http(NAME), servers.http_with_password(NAME)] {
+        let error = ask(&http, &(OCI.address)(NAME)).await.unwrap_err();
+        let expected = format!(
+            "the address {realm} cannot be used: {NAME} wants the password sent to another site; \
+             OCI_TOKEN_HOSTS must name {away} before it is sent your credentials"
+        );
+        assert_eq!(error.to_string(), expected);
+        assert!(servers.away.requests().is_empty());
+        servers.assert_nothing_said(&error);
+    }
+    let named = HttpOptions { oci_token_hosts: vec![away], ..servers.options(NAME) };
+    ask(&Http::new(named), &(OCI.address)(NAME)).await.unwrap();
+    assert_eq!(servers.away.count("/token"), 1);
+    // Without a password there is nothing to lose.
+    servers.home.server.registry_auth(RegistryAuth::TokenFrom(servers.away.url("/token")));
+    servers.away.registry_auth(RegistryAuth::AnonymousToken);
+    let http = Http::new(HttpOptions { docker_config: None, ..servers.options(NAME) });
+    ask(&http, &(OCI.address)(NAME)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_registry_without_encryption_elsewhere_gets_only_what_was_stored_for_that() {
+    let servers = Servers::new().await;
+    let plain = servers.home.server.plain_host();
+    let (_, port) = plain.split_once(':').unwrap();
+    let host = format!("{NAME}:{port}");
+    let registry = Oci::parse(&format!("http://{host}/providers/capi")).unwrap();
+    servers.home.server.registry_auth(RegistryAuth::Basic("me".to_owned(), CANARY.to_owned()));
+    let options = |stored_for: &str| HttpOptions {
+        resolve: vec![(NAME.to_owned(), plain.parse().unwrap())],
+        ..servers.options(stored_for)
+    };
+    let with_password = |stored_for: &str| HttpOptions {
+        docker_config: None,
+        oci_credentials: Some(Credentials { username: "me".to_owned(), password: CANARY.to_owned() }),
+        oci_host: Some(stored_for.to_owned()),
+        ..options(stored_for)
+    };
+    for stored_for in [host.clone(), format!("https://{host}")] {
+        for options in [options(&stored_for), with_password(&stored_for)] {
+            let is_given = options.oci_credentials.is_some();
+            let error = registry.file(&Http::new(options), VERSION, FILE).await.unwrap_err();
+            let FetchError::Unauthorized { status: 401, withheld, .. } = &error else { panic!("{error:?}") };
+            let said = withheld.as_ref().map(ToString::to_string);
+            let expected = format!("OCI_HOST must name http://{host} before it is sent your credentials");
+            assert_eq!(said, is_given.then_some(expected));
+            servers.assert_nothing_said(&error);
+        }
+    }
+    assert!(!servers.home_saw_credentials());
+    assert!(servers.home.reported(&["are not sent without TLS: they must be stored for http://registry."]));
+    let stored_for = format!("http://{host}");
+    for options in [options(&stored_for), with_password(&stored_for)] {
+        registry.file(&Http::new(options), VERSION, FILE).await.unwrap();
     }
 }
 

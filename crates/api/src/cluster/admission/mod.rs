@@ -16,7 +16,7 @@ pub use webhooks::{MUTATE_PATH, VALIDATE_PATH, webhook_configurations};
 
 use super::conversion;
 pub use crate::admission::Address;
-use crate::admission::{Errors, Field, FieldError, Verdict, rules};
+use crate::admission::{Errors, Field, FieldError, Verdict, rules, shown};
 
 /// The name becomes the value of a label, so it can be no longer than one.
 const LONGEST_NAME: usize = 63;
@@ -142,7 +142,8 @@ fn check_namespaces(object: &Value, errors: &mut Errors) {
     for (name, namespace) in conversion::reference_namespaces(object) {
         if namespace != own {
             let path = root.descend(&format!("spec.{name}.namespace")).path;
-            let detail = format!("must be the Cluster's own namespace {own:?}, or left out");
+            let detail =
+                format!("must be the Cluster's own namespace {}, or left out", shown(&Value::from(own)));
             errors.invalid(path, &Value::from(namespace), detail);
         }
     }

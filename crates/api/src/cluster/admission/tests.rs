@@ -403,6 +403,12 @@ fn references_of_v1beta1_stay_in_the_namespace() {
             "spec.{name}.namespace: Invalid value: \"other\": must be the Cluster's own namespace \"own\", or left out"
         ))
     );
+    // A namespace that no API server lets in is not quoted as a whole.
+    let mut long = older("other");
+    long["metadata"]["namespace"] = json!("n".repeat(5000));
+    for words in errors(&validate(&long, None)) {
+        assert!(words.len() < 500 && words.contains("nnn…\" (5000 bytes), or left out"), "{words}");
+    }
     // Stored before there was the rule, and another object since: what v1beta1 said is of no interest any more.
     let stored = older("other");
     assert!(validate(&stored, Some(&stored)).errors.is_empty());

@@ -38,7 +38,7 @@ impl GoProxy {
 
     /// All versions of a module, as tags. Every major from 2 on is a module of its own.
     ///
-    /// They are kept as a whole: which major is the last one can be told only while the proxy answers.
+    /// They are kept as a whole: which major is the last one is known only while the proxy answers.
     pub(super) async fn versions(&self, http: &Http, module: &str) -> Result<Vec<String>, FetchError> {
         if http.options.offline {
             let offline = || FetchError::Offline { what: self.key(module).shown() };

@@ -138,7 +138,7 @@ impl GitHub {
             }
         }
         // Without a token a private repository cannot be read at all, so that "not found" is the whole answer;
-        // the API would only have told more about it.
+        // the API would only have said more about it.
         let is_settled = direct.is_not_found() && !self.has_token(http);
         Err(if is_settled && !by_api.is_not_found() { direct } else { by_api })
     }

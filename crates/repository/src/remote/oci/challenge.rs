@@ -1,4 +1,4 @@
-//! What a registry wants to be shown.
+//! What a registry asks to be shown, and which token services may see credentials.
 
 use reqwest::Url;
 
@@ -14,7 +14,7 @@ pub(super) enum Challenge {
     },
 }
 
-/// Reads `WWW-Authenticate`; tokens are preferred, for they are good for less.
+/// Reads `WWW-Authenticate`; tokens are preferred, since they allow less.
 pub(super) fn read(header: &str) -> Option<Challenge> {
     let challenges = split(header);
     let bearer = challenges.iter().find(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
@@ -29,10 +29,58 @@ pub(super) fn read(header: &str) -> Option<Challenge> {
     challenges.iter().any(|(scheme, _)| scheme.eq_ignore_ascii_case("basic")).then_some(Challenge::Basic)
 }
 
-/// Whether the token service that a registry names in its own answer may see the credentials for the registry. Over
-/// an unencrypted connection anybody may have named it.
-pub(super) fn may_see_credentials(registry: &Url, realm: &Url) -> bool {
-    realm.origin() == registry.origin() || (registry.scheme() == "https" && realm.scheme() == "https")
+/// Where to get a token, or why not there.
+pub(super) fn token_url(
+    realm: &str,
+    service: Option<&str>,
+    scope: &str,
+    plain_http: bool,
+) -> Result<Url, String> {
+    let mut url = Url::parse(realm).map_err(|error| error.to_string())?;
+    // A password must not go out unencrypted because a header says so.
+    if url.scheme() != "https" && !(plain_http && url.scheme() == "http") {
+        return Err("a registry wants the password sent there without encryption".to_owned());
+    }
+    // Fails for no address that has a host. A user in it would be sent beside ours.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    if let Some(service) = service {
+        url.query_pairs_mut().append_pair("service", service);
+    }
+    url.query_pairs_mut().append_pair("scope", scope);
+    Ok(url)
+}
+
+/// Second levels of countries' domains in which anyone can have a domain, as in `co.uk` and `com.au`.
+const OPEN_TO_ALL: &[&str] = &[
+    "ac", "asn", "co", "com", "edu", "go", "gob", "gouv", "gov", "govt", "id", "ltd", "me", "mil", "ne",
+    "net", "nhs", "nom", "or", "org", "plc", "sch", "web",
+];
+
+/// Whether the token service at `realm` may see the credentials for the registry that names it: at the registry's own
+/// origin always, elsewhere only if both use TLS and it is of the same site or was named by the user. Over an
+/// unencrypted connection, anyone may have written the challenge.
+pub(super) fn may_see_credentials(registry: &Url, realm: &Url, is_named: bool) -> bool {
+    let is_encrypted = registry.scheme() == "https" && realm.scheme() == "https";
+    realm.origin() == registry.origin() || (is_encrypted && (is_named || is_same_site(registry, realm)))
+}
+
+/// Whether a host is the registry's own, below it, or in the same domain: `auth.docker.io` for `registry-1.docker.io`.
+fn is_same_site(registry: &Url, other: &Url) -> bool {
+    let (Some(own), Some(other)) = (registry.domain(), other.domain()) else {
+        return registry.host_str() == other.host_str();
+    };
+    let is_in =
+        |domain: &str| other == domain || other.strip_suffix(domain).is_some_and(|host| host.ends_with('.'));
+    is_in(own) || parent(own).is_some_and(is_in)
+}
+
+/// The domain that a host is in, unless that is one like `io` or `co.uk`, whose other hosts are of other owners.
+fn parent(host: &str) -> Option<&str> {
+    let (_, parent) = host.split_once('.')?;
+    let (rest, top) = parent.rsplit_once('.')?;
+    let is_open = top.is_empty() || (top.len() == 2 && OPEN_TO_ALL.contains(&rest));
+    (!is_open).then_some(parent)
 }
 
 type Parameters = Vec<(String, String)>;
@@ -93,11 +141,39 @@ mod tests {
     }
 
     #[test]
-    fn credentials_are_for_the_registry_and_who_it_names_over_https() {
+    fn credentials_are_for_the_registry_and_token_services_of_its_site() {
         for (registry, realm, expected) in [
             ("https://r.io/v2/", "https://r.io/token", true),
             ("https://r.io/v2/", "https://r.io:443/token", true),
+            ("https://r.io/v2/", "https://r.io:8443/token", true),
             ("https://r.io/v2/", "https://auth.r.io/token", true),
+            // Docker Hub, GitLab, GitLab on a server of one's own, and others that have a host for tokens.
+            ("https://registry-1.docker.io/v2/", "https://auth.docker.io/token", true),
+            ("https://registry.gitlab.com/v2/", "https://gitlab.com/jwt/auth", true),
+            ("https://registry.example.com/v2/", "https://gitlab.example.com/jwt/auth", true),
+            ("https://gitlab.example.com:5050/v2/", "https://gitlab.example.com/jwt/auth", true),
+            ("https://registry.example.co.uk/v2/", "https://auth.example.co.uk/token", true),
+            ("https://registry.digitalocean.com/v2/", "https://api.digitalocean.com/token", true),
+            // Themselves: ghcr.io, quay.io, Google's.
+            ("https://ghcr.io/v2/", "https://ghcr.io/token", true),
+            ("https://quay.io/v2/", "https://quay.io/v2/auth", true),
+            ("https://gcr.io/v2/", "https://gcr.io/v2/token", true),
+            ("https://us-docker.pkg.dev/v2/", "https://us-docker.pkg.dev/v2/token", true),
+            ("https://10.0.0.1/v2/", "https://10.0.0.1:8443/token", true),
+            ("https://[::1]:5000/v2/", "https://[::1]/token", true),
+            // Other sites.
+            ("https://r.io/v2/", "https://evil.io/token", false),
+            ("https://r.io/v2/", "https://io/token", false),
+            ("https://r.io./v2/", "https://evil.io./token", false),
+            ("https://r.io/v2/", "https://evilr.io/token", false),
+            ("https://r.co.uk/v2/", "https://evil.co.uk/token", false),
+            ("https://registry.docker.io/v2/", "https://docker.io.evil.com/token", false),
+            ("https://registry.docker.io/v2/", "https://evildocker.io/token", false),
+            ("https://registry.example.com/v2/", "https://example.org/token", false),
+            ("https://10.0.0.1/v2/", "https://11.0.0.1/token", false),
+            ("https://10.0.0.1/v2/", "https://auth.r.io/token", false),
+            ("https://localhost/v2/", "https://other/token", false),
+            // Without TLS.
             ("https://r.io/v2/", "http://r.io/token", false),
             ("https://r.io/v2/", "http://auth.r.io/token", false),
             ("http://localhost:5000/v2/", "http://localhost:5000/token", true),
@@ -106,7 +182,13 @@ mod tests {
             ("http://localhost:5000/v2/", "https://auth.r.io/token", false),
         ] {
             let (from, to) = (Url::parse(registry).unwrap(), Url::parse(realm).unwrap());
-            assert_eq!(may_see_credentials(&from, &to), expected, "{registry} {realm}");
+            assert_eq!(may_see_credentials(&from, &to, false), expected, "{registry} {realm}");
+            let both_encrypted = from.scheme() == "https" && to.scheme() == "https";
+            assert_eq!(
+                may_see_credentials(&from, &to, true),
+                expected || both_encrypted,
+                "{registry} {realm}, named"
+            );
         }
     }
 

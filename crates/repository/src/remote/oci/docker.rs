@@ -1,9 +1,11 @@
 //! What docker knows about the users of registries.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::ffi::OsStr;
+use std::path::Path;
 use std::process::{Output, Stdio};
 use std::time::Duration;
+use std::{env, io};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -14,12 +16,12 @@ use tokio::process::Command;
 use super::super::get::describe_json;
 use super::super::options::DockerConfig;
 use super::Credentials;
-use crate::FetchError;
+use crate::{FetchError, find_program};
 
 /// The user that stands for "the password is a token".
 const TOKEN_USER: &str = "00000000-0000-0000-0000-000000000000";
 
-/// A helper that takes longer waits for somebody who is not there.
+/// A helper that takes longer waits for a user who is not there.
 const LONGEST_HELP: Duration = Duration::from_secs(10);
 
 #[derive(Default, Deserialize)]
@@ -59,21 +61,62 @@ struct Answer {
     secret: String,
 }
 
-/// The credentials for a registry, if docker has any.
-pub(super) async fn find(config: &DockerConfig, registry: &str) -> Result<Option<Credentials>, FetchError> {
+/// How a registry is connected to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wire {
+    Encrypted,
+    /// Without TLS, within this machine.
+    Loopback,
+    /// Without TLS, because the user's address says `http://`.
+    Plain,
+}
+
+impl Wire {
+    /// Whether credentials may be sent that are stored under a key, as far as the key's scheme decides. Without TLS
+    /// others can read them on the way, so that they must have been meant for that.
+    pub(super) fn carries(self, key: &str) -> bool {
+        match self {
+            Self::Encrypted => true,
+            Self::Loopback => !key.starts_with("https://"),
+            Self::Plain => key.starts_with("http://"),
+        }
+    }
+}
+
+/// The credentials for a registry, if docker has any that may be sent to it.
+pub(super) async fn find(
+    config: &DockerConfig,
+    registry: &str,
+    wire: Wire,
+) -> Result<Option<Credentials>, FetchError> {
     let parsed: Config = serde_json::from_str(&config.text)
         .map_err(|error| failure(registry, format!("docker's config.json: {}", describe_json(&error))))?;
-    if let Some(name) = helper_for(&parsed, registry).filter(|_| config.run_helpers) {
-        let found = ask_helper(name, registry).await?;
+    if let Some(name) = helper_for(&parsed, registry, wire).filter(|_| config.run_helpers) {
+        let server = match wire {
+            Wire::Plain => format!("http://{registry}"),
+            _ => registry.to_owned(),
+        };
+        let found = ask_helper(name, &server, env::var_os("PATH").as_deref()).await?;
         if found.is_some() {
             return Ok(found);
         }
     }
-    stored(&parsed, registry)
+    stored(&parsed, registry, wire)
 }
 
-fn stored(config: &Config, registry: &str) -> Result<Option<Credentials>, FetchError> {
-    let own = config.auths.iter().find(|(key, _)| host_of(key) == host_of(registry));
+/// Whether docker has credentials for a registry that may not be sent to it.
+pub(super) fn find_withheld(config: &DockerConfig, registry: &str, wire: Wire) -> bool {
+    serde_json::from_str::<Config>(&config.text).is_ok_and(|config| {
+        config.auths.keys().any(|key| host_of(key) == host_of(registry) && !wire.carries(key))
+    })
+}
+
+fn is_for(key: &str, registry: &str, wire: Wire) -> bool {
+    host_of(key) == host_of(registry) && wire.carries(key)
+}
+
+fn stored(config: &Config, registry: &str, wire: Wire) -> Result<Option<Credentials>, FetchError> {
+    let own = config.auths.iter().find(|(key, _)| is_for(key, registry, wire));
     let Some(login) = own.and_then(|(_, login)| login.as_ref()) else { return Ok(None) };
     let (mut username, mut password) = (login.username.clone(), login.password.clone());
     if !login.auth.is_empty() {
@@ -91,8 +134,8 @@ fn stored(config: &Config, registry: &str) -> Result<Option<Credentials>, FetchE
     Ok((!username.is_empty()).then_some(Credentials { username, password }))
 }
 
-fn helper_for<'a>(config: &'a Config, registry: &str) -> Option<&'a str> {
-    let own = config.cred_helpers.iter().find(|(key, _)| host_of(key) == host_of(registry));
+fn helper_for<'a>(config: &'a Config, registry: &str, wire: Wire) -> Option<&'a str> {
+    let own = config.cred_helpers.iter().find(|(key, _)| is_for(key, registry, wire));
     own.map(|(_, name)| name)
         .or(config.creds_store.as_ref())
         .map(String::as_str)
@@ -108,20 +151,29 @@ pub(super) fn host_of(key: &str) -> &str {
     }
 }
 
-async fn ask_helper(name: &str, registry: &str) -> Result<Option<Credentials>, FetchError> {
+async fn ask_helper(
+    name: &str,
+    registry: &str,
+    path: Option<&OsStr>,
+) -> Result<Option<Credentials>, FetchError> {
     if !name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) {
         return Err(failure(registry, format!("{name:?} is not the name of a credential helper")));
     }
-    run_helper(&format!("docker-credential-{name}"), registry, LONGEST_HELP).await
+    let program = format!("docker-credential-{name}{}", env::consts::EXE_SUFFIX);
+    match find_program(path, &program) {
+        Some(found) => run_helper(&found, registry, LONGEST_HELP).await,
+        None => Err(failure(registry, format!("{program} is in no absolute folder of the PATH"))),
+    }
 }
 
 /// Helpers read the server's name and answer in JSON, or fail with a sentence on their standard output.
 async fn run_helper(
-    program: &str,
+    program: &Path,
     registry: &str,
     limit: Duration,
 ) -> Result<Option<Credentials>, FetchError> {
-    let explain = |error: &dyn std::fmt::Display| failure(registry, format!("{program}: {error}"));
+    let explain =
+        |error: &dyn std::fmt::Display| failure(registry, format!("{}: {error}", program.display()));
     let server = if registry == "docker.io" { "https://index.docker.io/v1/" } else { registry };
     let output = match tokio::time::timeout(limit, talk_to(program, server)).await {
         Ok(outcome) => outcome.map_err(|error| explain(&error))?,
@@ -137,8 +189,8 @@ async fn run_helper(
     Ok(Some(Credentials { username, password: answer.secret }))
 }
 
-/// Runs a helper; it is killed when nobody waits for its answer any more.
-async fn talk_to(program: &str, server: &str) -> io::Result<Output> {
+/// Runs a helper; dropping the future kills it.
+async fn talk_to(program: &Path, server: &str) -> io::Result<Output> {
     let mut child = Command::new(program)
         .arg("get")
         .stdin(Stdio::piped())
@@ -166,7 +218,8 @@ mod tests {
 
     fn found(config: &str, registry: &str) -> Result<Option<(String, String)>, FetchError> {
         let config: Config = serde_json::from_str(config).unwrap();
-        Ok(stored(&config, registry)?.map(|credentials| (credentials.username, credentials.password)))
+        Ok(stored(&config, registry, Wire::Encrypted)?
+            .map(|credentials| (credentials.username, credentials.password)))
     }
 
     #[test]
@@ -204,7 +257,7 @@ mod tests {
             r#"{"auths":{"h.io":{"password":"canary}}}"#,
         ] {
             let config = DockerConfig { text: text.to_owned(), run_helpers: false };
-            let error = find(&config, "h.io").await.unwrap_err();
+            let error = find(&config, "h.io", Wire::Encrypted).await.unwrap_err();
             assert!(!format!("{error} {error:?} {config:?}").contains("canary"), "{error}");
         }
     }
@@ -225,10 +278,10 @@ mod tests {
         let config: Config =
             serde_json::from_str(r#"{"credHelpers":{"a.io":"ecr"},"credsStore":"desktop"}"#).unwrap();
         assert_eq!(
-            (helper_for(&config, "a.io"), helper_for(&config, "b.io")),
-            (Some("ecr"), Some("desktop"))
+            ["a.io", "b.io"].map(|registry| helper_for(&config, registry, Wire::Encrypted)),
+            [Some("ecr"), Some("desktop")]
         );
-        assert!(ask_helper("../evil", "a.io").await.unwrap_err().to_string().contains("not the name"));
+        assert!(ask_helper("../evil", "a.io", None).await.unwrap_err().to_string().contains("not the name"));
     }
 
     #[cfg(unix)]
@@ -239,14 +292,14 @@ mod tests {
         fn new(name: &str, script: &str) -> Self {
             use std::os::unix::fs::PermissionsExt;
             let file = format!("docker-credential-capstan-{name}-{}", std::process::id());
-            let path = std::env::temp_dir().join(file);
+            let path = env::temp_dir().join(file);
             std::fs::write(&path, script).unwrap();
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
             Self(path)
         }
 
         async fn ask(&self, registry: &str, limit: Duration) -> Result<Option<(String, String)>, FetchError> {
-            let found = run_helper(self.0.to_str().unwrap(), registry, limit).await?;
+            let found = run_helper(&self.0, registry, limit).await?;
             Ok(found.map(|credentials| (credentials.username, credentials.password)))
         }
     }
@@ -286,6 +339,43 @@ esac
 
     #[cfg(unix)]
     #[tokio::test]
+    async fn helpers_are_run_from_absolute_folders_alone() {
+        let helper = Helper::new("elsewhere", "#!/bin/sh\nprintf '{\"Username\":\"u\",\"Secret\":\"p\"}'\n");
+        let folder = helper.0.parent().unwrap();
+        let name = helper.0.file_name().unwrap().to_str().unwrap().trim_start_matches("docker-credential-");
+        // The same folder, as seen from the current one.
+        let depth = env::current_dir().unwrap().components().count() - 1;
+        let relative = Path::new(&"../".repeat(depth)).join(folder.strip_prefix("/").unwrap());
+        assert!(relative.join(format!("docker-credential-{name}")).is_file());
+        let ask = async |path: &Path| ask_helper(name, "h.io", Some(path.as_os_str())).await;
+        assert_eq!(ask(folder).await.unwrap().unwrap().username, "u");
+        let error = ask(&relative).await.unwrap_err().to_string();
+        assert!(error.ends_with("is in no absolute folder of the PATH"), "{error}");
+    }
+
+    #[test]
+    fn without_encryption_only_entries_that_say_so_count() {
+        let text = |key: &str| format!(r#"{{"auths":{{"{key}":{{"username":"u","password":"p"}}}}}}"#);
+        for (key, encrypted, loopback, plain) in [
+            ("h:5000", true, true, false),
+            ("https://h:5000", true, false, false),
+            ("https://h:5000/v2/", true, false, false),
+            ("http://h:5000", true, true, true),
+            ("http://h:5000/v2/", true, true, true),
+            ("http://other:5000", false, false, false),
+        ] {
+            let config: Config = serde_json::from_str(&text(key)).unwrap();
+            let found = [Wire::Encrypted, Wire::Loopback, Wire::Plain]
+                .map(|wire| stored(&config, "h:5000", wire).unwrap().is_some());
+            assert_eq!(found, [encrypted, loopback, plain], "{key}");
+        }
+        let helpers = r#"{"credHelpers":{"h":"of-h","http://h":"of-plain-h"}}"#;
+        let config: Config = serde_json::from_str(helpers).unwrap();
+        assert_eq!(helper_for(&config, "h", Wire::Plain), Some("of-plain-h"));
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
     async fn a_helper_that_hangs_is_killed_and_named() {
         let helper = Helper::new("hangs", "#!/bin/sh\necho $$ > \"$0.pid\"\nexec sleep 60\n");
         let limit = Duration::from_secs(5);
@@ -296,7 +386,7 @@ esac
         let pid = std::fs::read_to_string(&note).unwrap();
         std::fs::remove_file(note).unwrap();
         // The runtime collects it in its own time.
-        let process = std::path::Path::new("/proc").join(pid.trim());
+        let process = Path::new("/proc").join(pid.trim());
         for _ in 0..100 {
             if !process.exists() {
                 return;

@@ -74,6 +74,11 @@ impl Reference {
         self.fixed.as_deref()
     }
 
+    /// Whether the registry is on this machine.
+    pub(super) fn is_loopback(&self) -> bool {
+        is_loopback(&self.registry)
+    }
+
     /// The registry's API, encrypted.
     pub(super) fn api(&self) -> Result<Url, FetchError> {
         let host = if self.registry == DOCKER { DOCKER_API } else { &self.registry };

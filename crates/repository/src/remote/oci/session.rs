@@ -1,7 +1,8 @@
 //! Authentication at a registry.
 //!
-//! Credentials are for the registry's own origin, and for the token service that it names itself: over https, and in an
-//! answer that no redirect to another origin led to. No other server gets any, whatever it asks for.
+//! Credentials are for the registry's own origin, and for the token service that it names itself, over https and in an
+//! answer that no redirect to another origin led to, if that service is of the registry's site or named by the user.
+//! No other server gets any, whatever it asks for. Without TLS they must have been written for that.
 
 use std::sync::PoisonError;
 
@@ -14,7 +15,10 @@ use super::super::get::{Get, Reply, basic, bearer, read_json};
 use super::super::http::Http;
 use super::super::https::invalid;
 use super::super::options::non_empty;
+use super::super::shown::authority;
+use super::super::token::is_listed;
 use super::challenge::{self, Challenge};
+use super::docker::Wire;
 use super::reference::PlainHttp;
 use super::{Credentials, Oci, docker};
 use crate::error::speaks_of_certificates;
@@ -22,6 +26,8 @@ use crate::{FetchError, Withheld};
 
 /// The variable that names the one registry that the given credentials are for.
 const HOST_VARIABLE: &str = "OCI_HOST";
+/// The variable that names token services on other sites than their registries.
+const TOKEN_HOSTS_VARIABLE: &str = "OCI_TOKEN_HOSTS";
 
 #[derive(Deserialize)]
 struct Token {
@@ -38,11 +44,11 @@ impl Oci {
             // Fails for no address that has a host.
             let _ = url.set_scheme("http");
         }
-        let withheld = self.are_withheld(http).then_some(HOST_VARIABLE);
+        let withheld = self.are_withheld(http, self.wire(&url)).then_some(HOST_VARIABLE);
         Ok(Get::new(url, what).plain_http(plain).withheld(withheld))
     }
 
-    /// Sends a request; if the registry wants to know who asks, it is told.
+    /// Sends a request, and once more with credentials if the registry asks for them.
     pub(super) async fn get(&self, http: &Http, get: Get) -> Result<Reply, FetchError> {
         // What was got over TLS is not for a registry of the same name without it.
         let session = format!("{}/{}", get.url.origin().ascii_serialization(), self.reference.repository);
@@ -66,79 +72,82 @@ impl Oci {
         challenge: &Challenge,
         registry: &Url,
     ) -> Result<Option<HeaderValue>, FetchError> {
-        let credentials = self.credentials(http).await?;
+        let wire = self.wire(registry);
+        let credentials = self.credentials(http, wire).await?;
         match challenge {
             Challenge::Basic => Ok(credentials.as_ref().and_then(basic)),
             Challenge::Bearer { realm, service, scope } => {
                 let plain_http = registry.scheme() == "http";
-                let url = self.token_url(realm, service.as_deref(), scope.as_deref(), plain_http)?;
-                if credentials.is_some() && !challenge::may_see_credentials(registry, &url) {
-                    let reason = "a registry without encryption wants the password sent there";
-                    return Err(invalid(realm, reason));
+                let pull = format!("repository:{}:pull", self.reference.repository);
+                let scope = scope.as_deref().unwrap_or(&pull);
+                let url = challenge::token_url(realm, service.as_deref(), scope, plain_http)
+                    .map_err(|reason| invalid(realm, &reason))?;
+                if credentials.is_some() {
+                    check_realm(registry, &url, &http.options.oci_token_hosts)?;
                 }
                 let what = format!("a token for {}", self.reference);
                 let get = Get::new(url, what)
                     .authorization(credentials.as_ref().and_then(basic))
                     .limit(http.options.limits.listing)
                     .plain_http(plain_http);
-                let reply = http.get(&get).await.map_err(|error| self.explain_withheld(http, error))?;
+                let reply =
+                    http.get(&get).await.map_err(|error| self.explain_withheld(http, registry, error))?;
                 Ok(bearer(&read_json::<Token>(&get.url, &reply.body)?.token))
             }
         }
     }
 
-    fn token_url(
-        &self,
-        realm: &str,
-        service: Option<&str>,
-        scope: Option<&str>,
-        plain_http: bool,
-    ) -> Result<Url, FetchError> {
-        let mut url = Url::parse(realm).map_err(|error| invalid(realm, &error.to_string()))?;
-        // A password must not go out unencrypted because a stranger's header says so.
-        if url.scheme() != "https" && !(plain_http && url.scheme() == "http") {
-            return Err(invalid(realm, "a registry wants the password sent there without encryption"));
-        }
-        let pull = format!("repository:{}:pull", self.reference.repository);
-        // Fails for no address that has a host. A user in it would be sent beside ours.
-        let _ = url.set_username("");
-        let _ = url.set_password(None);
-        if let Some(service) = service {
-            url.query_pairs_mut().append_pair("service", service);
-        }
-        url.query_pairs_mut().append_pair("scope", scope.unwrap_or(&pull));
-        Ok(url)
-    }
-
-    async fn credentials(&self, http: &Http) -> Result<Option<Credentials>, FetchError> {
-        if let Some(given) = http.options.oci_credentials.as_ref().filter(|_| self.is_for_us(http)) {
+    async fn credentials(&self, http: &Http, wire: Wire) -> Result<Option<Credentials>, FetchError> {
+        if let Some(given) = http.options.oci_credentials.as_ref().filter(|_| self.is_for_us(http, wire)) {
             return Ok(Some(given.clone()));
         }
         match &http.options.docker_config {
-            Some(config) => docker::find(config, &self.reference.registry).await,
+            Some(config) => {
+                let found = docker::find(config, &self.reference.registry, wire).await?;
+                if found.is_none() && docker::find_withheld(config, &self.reference.registry, wire) {
+                    let host = &self.reference.registry;
+                    http.warn(&format!(
+                        "the credentials for {host} are not sent without TLS: they must be stored for http://{host}"
+                    ));
+                }
+                Ok(found)
+            }
             None => Ok(None),
         }
     }
 
+    fn wire(&self, registry: &Url) -> Wire {
+        match (registry.scheme(), self.reference.is_loopback()) {
+            ("https", _) => Wire::Encrypted,
+            (_, true) => Wire::Loopback,
+            (_, false) => Wire::Plain,
+        }
+    }
+
     /// Whether the given credentials are those of this registry.
-    fn is_for_us(&self, http: &Http) -> bool {
+    fn is_for_us(&self, http: &Http, wire: Wire) -> bool {
         let origin =
             |host: &str| Some(Url::parse(&format!("https://{}/", docker::host_of(host))).ok()?.origin());
-        let named = non_empty(http.options.oci_host.as_deref()).and_then(origin);
+        let named = non_empty(http.options.oci_host.as_deref()).filter(|named| wire.carries(named));
+        let named = named.and_then(origin);
         named.is_some() && named == origin(&self.reference.registry)
     }
 
-    fn are_withheld(&self, http: &Http) -> bool {
-        http.options.oci_credentials.is_some() && !self.is_for_us(http)
+    fn are_withheld(&self, http: &Http, wire: Wire) -> bool {
+        http.options.oci_credentials.is_some() && !self.is_for_us(http, wire)
     }
 
-    /// A token service that refuses strangers may know whom the withheld credentials are of.
-    fn explain_withheld(&self, http: &Http, mut error: FetchError) -> FetchError {
+    /// A token service that refuses an anonymous request may know the user of the withheld credentials.
+    fn explain_withheld(&self, http: &Http, registry: &Url, mut error: FetchError) -> FetchError {
+        let wire = self.wire(registry);
         if let FetchError::Unauthorized { withheld, .. } = &mut error
-            && self.are_withheld(http)
+            && self.are_withheld(http, wire)
         {
-            let (host, variable) = (self.reference.registry.clone(), HOST_VARIABLE.to_owned());
-            *withheld = Some(Box::new(Withheld { host, variable }));
+            let host = match wire {
+                Wire::Plain => format!("http://{}", self.reference.registry),
+                _ => self.reference.registry.clone(),
+            };
+            *withheld = Some(Box::new(Withheld { host, variable: HOST_VARIABLE.to_owned() }));
         }
         error
     }
@@ -173,6 +182,20 @@ impl Http {
     fn sessions(&self) -> std::sync::MutexGuard<'_, std::collections::HashMap<String, HeaderValue>> {
         self.registry_sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Refuses a token service that may not see the credentials for the registry that names it.
+fn check_realm(registry: &Url, realm: &Url, named: &[String]) -> Result<(), FetchError> {
+    if challenge::may_see_credentials(registry, realm, is_listed(named, realm)) {
+        return Ok(());
+    }
+    if registry.scheme() != "https" {
+        let reason = "a registry without encryption wants the password sent there";
+        return Err(invalid(realm.as_str(), reason));
+    }
+    let withheld = Withheld { host: authority(realm), variable: TOKEN_HOSTS_VARIABLE.to_owned() };
+    let reason = format!("{} wants the password sent to another site; {withheld}", authority(registry));
+    Err(invalid(realm.as_str(), &reason))
 }
 
 fn read_challenge(reply: &Reply) -> Option<Challenge> {
