@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use capstan_repository::Environment;
 use capstan_testkit::{
-    faults::{Transport, Verb},
+    faults::{Fault, Injection, RequestId, Transport, Verb},
     wait,
 };
 use k8s_openapi::api::{
@@ -18,7 +18,7 @@ use kube::{
 use serde_json::json;
 
 use crate::world::{
-    AWS, CORE, LIMIT, Release, World, arguments, condition, replicas, run_operator, until_event,
+    AWS, CORE, LIMIT, Release, World, arguments, condition, replicas, run_operator, selector, until_event,
 };
 
 const MANAGER: &str = "capi-controller-manager";
@@ -175,5 +175,36 @@ async fn an_operator_at_rest_writes_nothing() {
     let count = requests.len();
     transport.quiet_for(REST).await;
     assert_eq!(transport.requests().len(), count, "requests without a reason");
+    operator.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_comparison_that_fails_changes_nothing_and_is_made_again() {
+    let world = World::new().await;
+    let operator = world.operator();
+    world.publish(&Release::core("v1.10.0", "v1beta1")).await;
+    let core = world.core();
+    core.create(json!({"version": "v1.10.0", "fetchConfig": selector("core")})).await;
+    core.until_ready().await;
+    operator.stop().await;
+    core.edit(json!({"metadata": {"annotations": {"management.cluster.x-k8s.io/drift": "report"}}})).await;
+    let services: Api<Service> = Api::namespaced(world.client.clone(), CORE);
+    let patch = json!({"spec": {"selector": {"app": "other"}}});
+    services.patch("capi-webhook-service", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+
+    // What is kept of the release cannot be read at first.
+    let request = RequestId { verb: Verb::List, path: "secrets".to_owned(), number: 1 };
+    let injection = Injection { request, fault: Fault::InternalError };
+    let transport = Transport::new(world.client.clone(), Some(injection));
+    let operator = run_operator(transport.client(), Environment::default());
+    assert!(transport.fired_within(LIMIT).await, "{:?}", transport.requests());
+    core.until("compared", |it| {
+        assert_eq!(condition(it, "ProviderInstalled").0, "True", "{it:?}");
+        condition(it, "Drifted").0 == "True"
+    })
+    .await;
+    until_event(&world.client, CORE, "cluster-api", "Warning DriftCheckFailed").await;
+    let service = services.get("capi-webhook-service").await.unwrap();
+    assert_eq!(service.spec.unwrap().selector.unwrap()["app"], "other");
     operator.stop().await;
 }

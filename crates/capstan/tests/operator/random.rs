@@ -6,7 +6,7 @@
 use std::env;
 
 use capstan_repository::Environment;
-use capstan_testkit::faults::Transport;
+use capstan_testkit::faults::{RequestId, Transport};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{
     Api, ResourceExt,
@@ -161,7 +161,7 @@ async fn random_edits_end_where_the_last_spec_says() {
     let transport = Transport::new(world.client.clone(), None);
     let operator = run_operator(transport.client(), Environment::default());
     transport.quiet_for(REST).await;
-    let writes: Vec<_> = transport.requests().into_iter().filter(capstan_testkit::faults::RequestId::is_write).collect();
+    let writes: Vec<_> = transport.requests().into_iter().filter(RequestId::is_write).collect();
     assert!(writes.is_empty(), "{writes:?}");
     operator.stop().await;
     let secrets: Api<Secret> = Api::namespaced(world.client.clone(), AWS);

@@ -118,6 +118,36 @@ async fn the_contract_changes_while_all_are_paused() {
     operator.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upgrade_whose_end_was_not_reported_is_reported_later() {
+    let world = World::new().await;
+    let operator = world.operator();
+    world.with_providers().await;
+    world.publish(&Release::aws("v2.2.0", "v1beta1")).await;
+    let aws = world.aws();
+    let before = aws.get().await.data["status"].clone();
+    aws.set_version("v2.2.0").await;
+    let words = |it: &DynamicObject| {
+        let conditions = ["PreflightCheckPassed", "ProviderInstalled", "ProviderUpgraded", "Ready"];
+        (it.data["status"]["contract"].clone(), conditions.map(|type_| condition(it, type_)))
+    };
+    let upgraded = words(&aws.until_installed("v2.2.0").await);
+    operator.stop().await;
+
+    // The components and the inventory are those of the new version, and the status is the one before its end.
+    let mut status = before;
+    let now = status["conditions"][0]["lastTransitionTime"].clone();
+    let under_way = json!({"type": "ProviderUpgraded", "status": "False", "reason": "InProgress",
+                           "message": "Upgrading to v2.2.0", "lastTransitionTime": now});
+    status["conditions"].as_array_mut().unwrap().push(under_way);
+    status["contract"] = json!(null);
+    let patch = Patch::Merge(json!({"status": status}));
+    aws.api().patch_status(aws.name, &PatchParams::default(), &patch).await.unwrap();
+    let operator = world.operator();
+    aws.until("reported as it was", |it| words(it) == upgraded).await;
+    operator.stop().await;
+}
+
 /// Scales a Deployment by hand.
 async fn scale(deployments: &Api<Deployment>, name: &str, replicas: i64) {
     let patch = json!({"spec": {"replicas": replicas}});
