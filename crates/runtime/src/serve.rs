@@ -205,7 +205,9 @@ impl Seat {
     fn handshake_failed(&self, error: &io::Error) {
         debug!(peer = %self.peer, %error, "TLS handshake failed");
         // A peer that only leaves was not turned away: load balancers check ports like that.
-        if error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>()) {
+        if let Some(inner) = error.get_ref()
+            && inner.is::<rustls::Error>()
+        {
             self.refusals.handshake(self.peer, error);
         }
     }
