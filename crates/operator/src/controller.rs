@@ -367,7 +367,7 @@ impl Reconciler for ProviderReconciler {
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Next, ProviderError> {
         let shared = &self.shared;
-        // Decisions need all provider objects; the last watch to be synced wakes nobody, so this is tried again.
+        // Decisions need all provider objects; no event says that the last watch is synced, so this is retried.
         if !shared.providers.are_listed() || !shared.deployments_handle.was_synced() {
             return Ok(Next::Again(std::time::Duration::from_millis(100)));
         }

@@ -111,7 +111,7 @@ impl DriftWatch {
         let mut watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
         for kind in kinds {
             let key = (kind.resource.group.clone(), kind.resource.kind.clone());
-            // A kind in another version is watched anew: the old one may not be served any more.
+            // A kind in another version gets another watch: the old version may not be served any more.
             if watches.get(&key).is_none_or(|it| it.resource != kind.resource) {
                 let task = tokio::spawn(self.run(kind));
                 watches.insert(key, Watching { resource: kind.resource.clone(), task });

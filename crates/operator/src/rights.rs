@@ -1,6 +1,6 @@
 //! Rights that the operator lacks, read from the API server's refusals.
 //!
-//! The API server lets nobody grant rights that they do not hold. Its refusal names the rules in Go's notation:
+//! The API server refuses to grant rights that the requester does not hold. Its refusal names the rules in Go's notation:
 //! `{APIGroups:["apps"], Resources:["daemonsets"], Verbs:["get" "list"]}`.
 
 /// What stands before the rules of a role that grants more than its writer holds.

@@ -18,7 +18,7 @@ const LONGEST: usize = 14 << 10;
 /// A kind without its version.
 type GroupKind = (String, String);
 
-/// Who uses a provider, in words; nobody if it is empty.
+/// What uses a provider, in words; nothing if it is empty.
 pub async fn find(
     cluster: &ManagementCluster,
     kind: ProviderType,

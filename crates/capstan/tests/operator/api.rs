@@ -349,7 +349,7 @@ async fn the_webhook_refuses_and_warns_of_what_a_schema_cannot_describe() {
 
     stop.cancel();
     manager.await.unwrap().unwrap();
-    // Nobody answers any more, and nobody needs an answer.
+    // The webhook does not answer any more, and is not needed.
     assert_eq!(create(kind, image(json!({"repo": "x"}))).await, Ok(Vec::new()));
     api.delete(&configuration.name_any(), &DeleteParams::default()).await.unwrap();
 }

@@ -1,5 +1,6 @@
 //! Deleting providers: blocked while they are used, and clean when they go.
 
+use capstan_api::provider::ProviderType;
 use kube::{
     Api, ResourceExt,
     api::{DeleteParams, DynamicObject, ListParams, PostParams},
@@ -73,7 +74,7 @@ async fn a_provider_that_is_used_stays_until_its_clusters_are_gone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_forced_deletion_asks_nobody() {
+async fn a_forced_deletion_ignores_users() {
     let world = World::new().await;
     let operator = world.operator();
     world.with_providers().await;
@@ -202,4 +203,33 @@ async fn whatever_belongs_to_a_cluster_keeps_its_provider() {
 fn object(kind: &str, name: &str, spec: &Value) -> Value {
     json!({"apiVersion": "cluster.x-k8s.io/v1beta1", "kind": kind,
            "metadata": {"name": name, "namespace": "default"}, "spec": spec})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_of_clusters_keep_providers_that_no_cluster_refers_to() {
+    const IPAM: &str = "ipam.cluster.x-k8s.io";
+    let world = World::new().await;
+    let operator = world.operator();
+    world.publish(&Release::core("v1.10.0", "v1beta1")).await;
+    let more = vec![crd(IPAM, "InClusterIPPool")];
+    world.publish(&Release { name: "ipam", more, ..Release::aws("v1.0.0", "v1beta1") }).await;
+    world.create_secret(AWS, "variables", &[("AWS_REGION", "eu-1")]).await;
+    world.core().create(json!({"version": "v1.10.0", "fetchConfig": selector("core")})).await;
+    let ipam = world.aws().of_kind(ProviderType::Ipam).called("in-cluster");
+    ipam.create(json!({"version": "v1.0.0", "secretName": "variables", "fetchConfig": selector("ipam")}))
+        .await;
+    ipam.until_ready().await;
+    let pool = |name: &str, labels: Value| {
+        json!({"apiVersion": format!("{IPAM}/v1beta1"), "kind": "InClusterIPPool",
+               "metadata": {"name": name, "namespace": "default", "labels": labels}})
+    };
+    create(&world, pool("used", json!({"cluster.x-k8s.io/cluster-name": "c"}))).await;
+    create(&world, pool("unused", json!({}))).await;
+    ipam.delete().await;
+    let blocked = ipam.until_condition("DeletionBlocked", "True", "ProviderInUse").await;
+    let message = condition(&blocked, "DeletionBlocked").2;
+    assert_eq!(message, "Used by InClusterIPPool default/used");
+    api(&world, IPAM, "InClusterIPPool").delete("used", &DeleteParams::default()).await.unwrap();
+    ipam.until_gone().await;
+    operator.stop().await;
 }

@@ -209,6 +209,10 @@ impl Provider<'_> {
         Self { namespace, ..self }
     }
 
+    pub(crate) fn of_kind(self, kind: ProviderType) -> Self {
+        Self { kind, ..self }
+    }
+
     pub(crate) fn called(self, name: &'static str) -> Self {
         Self { name, ..self }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// The paths of the fields that differ, in order. Items of a list are told apart by their names; a list of anything else is
+/// The paths of the fields that differ, in order. Items of a list are known by their names; a list of anything else is
 /// one field.
 pub(super) fn changed(old: &Value, new: &Value) -> Vec<String> {
     let mut found = Vec::new();

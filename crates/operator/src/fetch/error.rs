@@ -106,7 +106,7 @@ impl FetchError {
         Self::Release { source: Box::new(error), advice, is_remote: config_maps.is_none() }
     }
 
-    /// The latest release cannot be told.
+    /// The latest release cannot be determined.
     pub(super) fn of_latest(error: RepositoryError, config_maps: Option<&[Skipped]>) -> Self {
         use SourceError::{Malformed, NotFound, RateLimited, Status, Unauthorized, WebPage};
         const NAME_IT: &str =
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_in_config_maps_is_told_with_what_is() {
+    fn what_is_not_in_config_maps_is_reported_with_what_is() {
         let others = [skipped("ns/v9.9.9", "has no data.metadata")];
         let error = FetchError::of_release(fetch(missing(&["v1.0.0"])), Some(&others));
         assert_eq!(
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn reasons_tell_the_spec_from_the_contract_and_the_rest() {
+    fn reasons_distinguish_the_spec_from_the_contract_and_the_rest() {
         let contract = |origin: &str| {
             let origin = origin.to_owned();
             RepositoryError::Metadata(MetadataError::Contract {

@@ -199,7 +199,7 @@ mod tests {
     }
 
     /// Tokens with their hosts, then the registry's user and host.
-    fn told(access: &Access) -> String {
+    fn described(access: &Access) -> String {
         let token = |token: &Option<String>, hosts: &[String]| {
             format!("{}@{}", token.as_deref().unwrap_or_default(), hosts.join("+"))
         };
@@ -242,8 +242,8 @@ mod tests {
             let data: Vec<_> = data.iter().map(|(key, value)| (*key, value.as_bytes())).collect();
             let (secret, environment) = (secret(&data), Environment::default());
             let inputs = Inputs::read(Some(&secret), &environment).unwrap();
-            assert_eq!(told(&inputs.access(&process)), with_process, "{secret:?}");
-            assert_eq!(told(&inputs.access(&Access::default())), alone, "{secret:?}");
+            assert_eq!(described(&inputs.access(&process)), with_process, "{secret:?}");
+            assert_eq!(described(&inputs.access(&Access::default())), alone, "{secret:?}");
         }
     }
 

@@ -35,7 +35,7 @@ mod tests {
 
     use super::*;
 
-    fn told(selector: Value) -> Result<String, String> {
+    fn described(selector: Value) -> Result<String, String> {
         read(&serde_json::from_value(selector).unwrap()).map(|it| it.to_string())
     }
 
@@ -59,7 +59,7 @@ mod tests {
                 Err("the operator \"=\" for c is none of In, NotIn, Exists and DoesNotExist"),
             ),
         ] {
-            assert_eq!(told(selector), expected.map(str::to_owned).map_err(str::to_owned));
+            assert_eq!(described(selector), expected.map(str::to_owned).map_err(str::to_owned));
         }
     }
 }

@@ -130,7 +130,7 @@ fn only_complete_sets_are_read() {
 }
 
 #[test]
-fn what_is_damaged_is_told_by_name() {
+fn what_is_damaged_is_reported_by_name() {
     let mut changed = secrets(&release("a: b"));
     for value in changed[0].data.as_mut().unwrap().values_mut() {
         value.0[20] ^= 1;
