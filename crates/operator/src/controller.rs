@@ -330,6 +330,11 @@ fn controller_name(kind: ProviderType) -> &'static str {
     }
 }
 
+/// Whether the API server refuses a request, and would refuse it again.
+fn is_refusal(error: &ServerError) -> bool {
+    error.status().is_some() && !is_transient(&error.source)
+}
+
 /// Why a pass over a provider object did not come to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum ProviderError {
@@ -379,7 +384,7 @@ impl Reconciler for ProviderReconciler {
             };
             match shared.pass(Arc::clone(&provider)).await {
                 Ok(Then::Continue) => {}
-                Err(ProviderError::Server(error)) if !is_transient(&error.source) => {
+                Err(ProviderError::Server(error)) if is_refusal(&error) => {
                     return shared.report_refusal(provider, &error).await;
                 }
                 Ok(Then::Rest) => return Ok(Next::Settled),
@@ -861,5 +866,56 @@ fn event_target(provider: &ProviderRecord) -> EventTarget {
         name: Some(provider.key.name.to_string()),
         uid: provider.metadata.uid.clone(),
         ..EventTarget::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    #[test]
+    fn only_what_the_server_would_refuse_again_is_reported() {
+        let failed = |source: kube::Error| ServerError {
+            doing: "list installed providers".to_owned(),
+            url: "https://server".to_owned(),
+            source: Box::new(source),
+        };
+        let answered =
+            |code: u16| failed(kube::Error::Api(Status::failure("no", "").with_code(code).boxed()));
+        for (code, expected) in
+            [(403, true), (401, true), (400, true), (429, false), (500, false), (503, false)]
+        {
+            assert_eq!(is_refusal(&answered(code)), expected, "{code}");
+        }
+        let late = std::io::Error::from(std::io::ErrorKind::TimedOut);
+        assert!(!is_refusal(&failed(kube::Error::Service(Box::new(late)))));
+    }
+
+    #[test]
+    fn what_went_wrong_with_an_input_waits_for_inputs() {
+        let waits = |type_: &str, status: &str, reason: &str| {
+            let condition = json!({"type": type_, "status": status, "reason": reason, "message": "",
+                                   "lastTransitionTime": "2026-01-01T00:00:00Z"});
+            let object =
+                json!({"metadata": {"name": "a", "namespace": "n"}, "status": {"conditions": [condition]}});
+            let object = serde_json::from_value(object).unwrap();
+            waits_for_input(&ProviderRecord::new(ProviderType::Core, object))
+        };
+        for (type_, status, reason, expected) in [
+            (condition::INSTALLED, "False", reason::COMPONENTS_FETCH, true),
+            (condition::UPGRADED, "False", reason::COMPONENTS_CUSTOMIZATION, true),
+            (condition::UPGRADED, "False", reason::COMPONENTS_UPGRADE, true),
+            (condition::PREFLIGHT, "False", reason::CONTRACT_MISMATCH, true),
+            (condition::PREFLIGHT, "False", reason::FETCH_CONFIG_INVALID, true),
+            (condition::PREFLIGHT, "False", reason::UNSUPPORTED_DOWNGRADE, false),
+            (condition::INSTALLED, "False", reason::IN_PROGRESS, false),
+            (condition::INSTALLED, "True", reason::INSTALLED, false),
+            // It repeats others.
+            (condition::READY, "False", reason::COMPONENTS_FETCH, false),
+        ] {
+            assert_eq!(waits(type_, status, reason), expected, "{type_} {status} {reason}");
+        }
     }
 }
