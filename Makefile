@@ -34,6 +34,12 @@ test: lint control-plane ## Run the checks, the unit tests and the stories on a 
 	$(call say,Unit tests and stories)
 	@$(CARGO) test --workspace --locked --no-fail-fast
 
+# The operator's scenes with a fault at chosen points: as many of each scene, or all.
+.PHONY: test-faults
+test-faults: control-plane ## Play the operator's scenes with faults: POINTS of each (all), SCENE alone, from SEED on
+	@CAPSTAN_FAULTS=$(or $(POINTS),all) CAPSTAN_SEED=$(or $(SEED),1) $(if $(SCENE),CAPSTAN_SCENE=$(SCENE)) \
+	  $(CARGO) test --workspace --locked --test operator -- --nocapture every_scene
+
 .PHONY: test-compat
 test-compat: upstream control-plane ## Run the suites beside upstream's own binaries and manifests
 	$(call say,Suites beside upstream)
@@ -56,7 +62,7 @@ upstream:
 	@compat/fetch-upstream.sh $(UPSTREAM_DIR) clusterctl capi-core cert-manager kubeadm kubernetes-api releases
 
 .PHONY: bench
-bench: bench-render bench-lifecycle bench-core bench-webhook ## Measure commands, the Cluster controller and its webhooks
+bench: bench-render bench-lifecycle bench-core bench-operator bench-webhook ## Measure commands, controllers and webhooks
 
 .PHONY: bench-build
 bench-build: build
@@ -68,6 +74,13 @@ bench-core: bench-build control-plane ## Measure the Cluster controller beside u
 	$(if $(UPSTREAM),@compat/fetch-upstream.sh $(UPSTREAM_DIR) capi-core)
 	@target/release/capstan-bench core --binary target/dist/capstan $(if $(UPSTREAM),--upstream $(UPSTREAM_DIR)/capi-core \
 	  --upstream-crds "$$(cat $(UPSTREAM_DIR)/cluster-api.dir)/core/config/crd/bases") $(ARGS)
+
+.PHONY: bench-operator
+bench-operator: bench-build control-plane ## Measure the provider operator beside upstream's (alone with UPSTREAM=)
+	@compat/fetch-upstream.sh $(UPSTREAM_DIR) $(if $(UPSTREAM),capi-operator) releases cert-manager
+	@target/release/capstan-bench operator --binary target/dist/capstan --releases $(UPSTREAM_DIR)/releases \
+	  --cert-manager $(UPSTREAM_DIR)/cert-manager/v1.18.2/cert-manager.yaml $(if $(UPSTREAM),--upstream $(UPSTREAM_DIR)/capi-operator \
+	  --upstream-crds "$$(cat $(UPSTREAM_DIR)/cluster-api-operator.dir)/config/crd/bases")
 
 .PHONY: bench-webhook
 bench-webhook: bench-build control-plane ## Measure small reviews beside requests that never end and idle connections

@@ -3,6 +3,7 @@
 #   DIR/cluster-api.dir    always: names the folder of upstream's module
 #   clusterctl             DIR/clusterctl, upstream's CLI
 #   capi-core              DIR/capi-core, upstream's core manager
+#   capi-operator          DIR/capi-operator, upstream's operator; DIR/cluster-api-operator.dir names its module's folder
 #   cert-manager           DIR/cert-manager/, a repository with cert-manager's kinds and nothing that runs: all that
 #                          clusterctl looks for
 #   kubeadm                DIR/bootstrap-kubeadm/ and DIR/control-plane-kubeadm/, a repository of upstream's providers
@@ -17,6 +18,7 @@ cert_manager=v1.18.2
 kustomize=v5.8.1
 # Upstream's version requires this one.
 kubernetes_api=v0.36.3
+operator=v0.29.0
 command -v go >/dev/null || { echo "Go is needed to fetch upstream's modules: https://go.dev/doc/install" >&2; exit 1; }
 mkdir -p "$dir"
 # Of one file system with what is made there, so that a name stands for a whole file or for none.
@@ -59,6 +61,28 @@ MOD
   )
   mv "$work/$1/built" "$dir/$1"
   echo "$version" > "$dir/$1.version"
+}
+
+operator() {
+  [ "$(cat "$dir/capi-operator.version" 2>/dev/null)" != "$operator" ] || [ ! -x "$dir/capi-operator" ] || return 0
+  fetch sigs.k8s.io/cluster-api-operator "$operator" > "$work/cluster-api-operator.dir"
+  mv "$work/cluster-api-operator.dir" "$dir/cluster-api-operator.dir"
+  echo "building capi-operator $operator" >&2
+  mkdir "$work/capi-operator"
+  cat > "$work/capi-operator/go.mod" <<MOD
+module upstream
+go 1.26.0
+require sigs.k8s.io/cluster-api-operator $operator
+MOD
+  printf '//go:build tools\npackage tools\nimport _ "sigs.k8s.io/cluster-api-operator/cmd"\n' > "$work/capi-operator/tools.go"
+  (
+    cd "$work/capi-operator"
+    export GOFLAGS=-mod=mod CGO_ENABLED=0
+    go mod tidy -e >tidy.log 2>&1 || { cat tidy.log >&2; exit 1; }
+    go build -trimpath -ldflags "-s -w" -o built sigs.k8s.io/cluster-api-operator/cmd
+  )
+  mv "$work/capi-operator/built" "$dir/capi-operator"
+  echo "$operator" > "$dir/capi-operator.version"
 }
 
 cert_manager() {
@@ -123,6 +147,7 @@ for what in "$@"; do
   case $what in
     clusterctl) build clusterctl sigs.k8s.io/cluster-api/cmd/clusterctl ;;
     capi-core) build capi-core sigs.k8s.io/cluster-api/core ;;
+    capi-operator) operator ;;
     cert-manager) cert_manager ;;
     kubeadm)
       module=$(cat "$dir/cluster-api.dir")
@@ -140,6 +165,6 @@ for what in "$@"; do
       infrastructure_release gcp sigs.k8s.io/cluster-api-provider-gcp v1.10.0
       infrastructure_release gcp sigs.k8s.io/cluster-api-provider-gcp v1.13.1
       ;;
-    *) echo "$what is not known: clusterctl, capi-core, cert-manager, kubeadm, kubernetes-api or releases" >&2; exit 1 ;;
+    *) echo "$what is not known: clusterctl, capi-core, capi-operator, cert-manager, kubeadm, kubernetes-api or releases" >&2; exit 1 ;;
   esac
 done

@@ -106,7 +106,7 @@ pub(crate) fn read_crds(folder: &Path) -> Result<Vec<CustomResourceDefinition>> 
 }
 
 /// Upstream's manager does not start without a certificate, although its webhooks are not called here.
-fn webhook_certificates(beside: &Path) -> Result<PathBuf> {
+pub(crate) fn webhook_certificates(beside: &Path) -> Result<PathBuf> {
     let folder = beside.with_file_name("webhook-certificates");
     fs::create_dir_all(&folder)?;
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;

@@ -5,6 +5,7 @@
 mod contender;
 mod core;
 mod lifecycle;
+mod operator;
 mod process;
 mod render;
 mod table;
@@ -70,6 +71,24 @@ enum What {
         #[arg(long)]
         cert_manager: PathBuf,
     },
+    /// The provider operator installs core, kubeadm and gcp, beside upstream's
+    Operator {
+        /// The binary to measure [default: capstan, beside this one]
+        #[arg(long)]
+        binary: Option<PathBuf>,
+        /// Upstream's operator
+        #[arg(long, requires = "upstream_crds")]
+        upstream: Option<PathBuf>,
+        /// The folder with the CRDs of upstream's operator
+        #[arg(long)]
+        upstream_crds: Option<PathBuf>,
+        /// The folder of releases that has LABEL/VERSION/*-components.yaml of core, kubeadm and gcp
+        #[arg(long)]
+        releases: PathBuf,
+        /// A manifest of cert-manager
+        #[arg(long)]
+        cert_manager: PathBuf,
+    },
     /// Small reviews at a steady rate, beside requests that never end and idle connections
     Webhook {
         /// The binary to measure [default: capstan, beside this one]
@@ -111,6 +130,17 @@ async fn main() -> anyhow::Result<()> {
                 cert_manager: &cert_manager,
             };
             println!("{}", lifecycle::measure(&stock).await?);
+            Ok(())
+        }
+        What::Operator { binary, upstream, upstream_crds, releases, cert_manager } => {
+            let ours = or_ours(binary)?;
+            let stock = operator::Stock {
+                ours: &ours,
+                upstream: upstream.as_deref().zip(upstream_crds.as_deref()),
+                releases: &releases,
+                cert_manager: &cert_manager,
+            };
+            println!("{}", operator::measure(&stock).await?);
             Ok(())
         }
         What::Webhook { binary, seconds, rate } => {

@@ -14,6 +14,7 @@ pub mod faults;
 pub mod gate;
 pub mod generic;
 pub mod hostile;
+pub mod kubelet;
 pub mod matrix;
 mod plane;
 pub mod requests;

@@ -29,8 +29,8 @@ impl Hint for OperatorProblem {
             }
             Self::NoOperator => format!("install it: {program} init --operator"),
             Self::Upstream { namespace, name } => format!(
-                "stop it first: kubectl scale deployment {name} -n {namespace} --replicas=0; the new operator takes over \
-                 the providers that are installed"
+                "stop it first: kubectl scale deployment {name} -n {namespace} --replicas=0; what it has installed \
+                 needs entries in the inventory before, see \"From upstream's operator\" in docs/differences.md"
             ),
             Self::Foreign { namespace, by, .. } if by == "Helm" => {
                 format!("upgrade its release: helm upgrade --namespace {namespace}")

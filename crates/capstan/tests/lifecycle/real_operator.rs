@@ -17,9 +17,9 @@ use capstan_components::operator::{
 };
 use capstan_testkit::{
     canary::CANARY,
+    kubelet::Kubelet,
     wait::{self, LIMIT},
 };
-use futures::StreamExt;
 use k8s_openapi::api::{
     admissionregistration::v1::ValidatingWebhookConfiguration,
     apps::v1::Deployment,
@@ -32,12 +32,10 @@ use kube::{
     Api, Client, ResourceExt,
     api::{DynamicObject, ListParams, Patch, PatchParams, PostParams},
     config::Kubeconfig,
-    runtime::{WatchStreamExt, watcher},
 };
 use serde_json::{Value, json};
 use tokio::{
     process::{Child, Command},
-    task::JoinHandle,
     time::Instant,
 };
 
@@ -52,13 +50,7 @@ const LEASE: &str = "controller-leader-election-capstan-operator";
 /// A cluster and its user. Deployments become available at once.
 struct Scene {
     estate: Estate,
-    kubelet: JoinHandle<()>,
-}
-
-impl Drop for Scene {
-    fn drop(&mut self) {
-        self.kubelet.abort();
-    }
+    _kubelet: Kubelet,
 }
 
 /// The operator as a program of its own.
@@ -106,8 +98,8 @@ impl Scene {
     }
 
     async fn on(estate: Estate, command: &[&str], arguments: &[&str]) -> Self {
-        let kubelet = tokio::spawn(play_kubelet(estate.client.clone()));
-        let scene = Self { estate, kubelet };
+        let kubelet = Kubelet::start(estate.client.clone());
+        let scene = Self { estate, _kubelet: kubelet };
         scene.succeeds(command, &[]).await;
         scene.succeeds(&[&["init", "--operator"], arguments].concat(), &[]).await;
         scene.aggregate().await;
@@ -214,32 +206,6 @@ impl Scene {
         let is_held = |it: &Lease| it.spec.as_ref().is_some_and(|it| it.holder_identity.is_some());
         let lease = wait::until_is(&leases, LEASE, "held", LIMIT, is_held).await;
         lease.spec.unwrap().holder_identity.unwrap()
-    }
-}
-
-/// Makes every Deployment available with the replicas that it asks for.
-async fn play_kubelet(client: Client) {
-    let all: Api<Deployment> = Api::all(client.clone());
-    let mut deployments =
-        Box::pin(watcher(all, watcher::Config::default()).default_backoff().applied_objects());
-    while let Some(event) = deployments.next().await {
-        let Ok(deployment) = event else { continue };
-        let replicas = deployment.spec.as_ref().and_then(|it| it.replicas).unwrap_or(1);
-        let status = deployment.status.clone().unwrap_or_default();
-        if status.observed_generation == deployment.metadata.generation
-            && status.replicas.unwrap_or(0) == replicas
-        {
-            continue;
-        }
-        let patch = json!({"status": {
-            "observedGeneration": deployment.metadata.generation,
-            "replicas": replicas, "readyReplicas": replicas, "availableReplicas": replicas,
-            "updatedReplicas": replicas,
-            "conditions": [{"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable", "message": ""}],
-        }});
-        let api: Api<Deployment> = Api::namespaced(client.clone(), &deployment.namespace().unwrap());
-        // A Deployment may be gone meanwhile.
-        let _ = api.patch_status(&deployment.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await;
     }
 }
 

@@ -345,7 +345,7 @@ async fn nothing_is_ready_before_it_is_available_and_others_start_right_after_co
         world.publish(&release).await;
     }
     world.create_secret(AWS, "aws-variables", &[("AWS_REGION", "eu-1")]).await;
-    world.hold_back("capi-controller-manager");
+    world.kubelet.hold_back("capi-controller-manager");
     world.core().create(json!({"version": "v1.10.0", "fetchConfig": selector("core")})).await;
     let spec = json!({"version": "v2.1.0", "secretName": "aws-variables", "fetchConfig": selector("aws")});
     world.aws().create(spec).await;
@@ -363,7 +363,7 @@ async fn nothing_is_ready_before_it_is_available_and_others_start_right_after_co
     world.aws().until_condition("PreflightCheckPassed", "False", "WaitingForCoreProviderReady").await;
     assert!(world.deployment(AWS).get_opt("capa-controller-manager").await.unwrap().is_none());
 
-    world.let_go(CORE, "capi-controller-manager").await;
+    world.kubelet.let_go(CORE, "capi-controller-manager").await;
     world.core().until_ready().await;
     let ready = Instant::now();
     world.aws().until("started", |it| !condition(it, "ProviderInstalled").0.is_empty()).await;
@@ -371,7 +371,7 @@ async fn nothing_is_ready_before_it_is_available_and_others_start_right_after_co
 
     // After an upgrade as well.
     world.aws().until_ready().await;
-    world.hold_back("capi-controller-manager");
+    world.kubelet.hold_back("capi-controller-manager");
     world.publish(&Release::core("v1.10.1", "v1beta1")).await;
     world.core().set_version("v1.10.1").await;
     world
@@ -382,7 +382,7 @@ async fn nothing_is_ready_before_it_is_available_and_others_start_right_after_co
             is_upgraded
         })
         .await;
-    world.let_go(CORE, "capi-controller-manager").await;
+    world.kubelet.let_go(CORE, "capi-controller-manager").await;
     world.core().until_installed("v1.10.1").await;
     operator.stop().await;
 }

@@ -2,6 +2,7 @@
 //! that plays kubelet.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a panic is how a test fails")]
 
+mod air_gap;
 mod api;
 mod deletion;
 mod drift;

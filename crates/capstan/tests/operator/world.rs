@@ -1,26 +1,20 @@
 //! A control plane with the operator's kinds, releases in ConfigMaps, and a test that plays kubelet.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use capstan_api::{operator, provider::ProviderType};
 use capstan_management::{ManagementCluster, sweep};
 use capstan_operator::{Fetcher, Options};
 use capstan_repository::{Environment, remote::HttpOptions};
 use capstan_runtime::{install::install_crds, manager::Manager, metrics::Metrics, options::ManagerOptions};
-use capstan_testkit::{Plane, wait};
-use futures::StreamExt;
+use capstan_testkit::{Plane, kubelet::Kubelet, wait};
 use k8s_openapi::api::{
     apps::v1::Deployment,
     core::v1::{ConfigMap, Event, Namespace, Secret},
 };
 use kube::{
-    Api, Client, ResourceExt,
+    Api, Client,
     api::{DeleteParams, DynamicObject, Patch, PatchParams},
-    runtime::{WatchStreamExt, watcher},
 };
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -36,17 +30,7 @@ pub(crate) const AWS: &str = "capa-system";
 pub(crate) struct World {
     _plane: Arc<Plane>,
     pub(crate) client: Client,
-    kubelet: JoinHandle<()>,
-    held_back: HeldBack,
-}
-
-/// The names of Deployments that do not become available.
-type HeldBack = Arc<Mutex<BTreeSet<String>>>;
-
-impl Drop for World {
-    fn drop(&mut self) {
-        self.kubelet.abort();
-    }
+    pub(crate) kubelet: Kubelet,
 }
 
 /// An operator inside the test's process.
@@ -93,9 +77,8 @@ impl World {
         let plane = Plane::start_bare().await;
         let client = plane.client().await;
         install_crds(&client, &operator::crds(), "testkit").await.unwrap();
-        let held_back = HeldBack::default();
-        let kubelet = tokio::spawn(play_kubelet(client.clone(), Arc::clone(&held_back)));
-        let world = Self { _plane: plane, client, kubelet, held_back };
+        let kubelet = Kubelet::start(client.clone());
+        let world = Self { _plane: plane, client, kubelet };
         for namespace in [CORE, AWS] {
             world.create_namespace(namespace).await;
         }
@@ -106,18 +89,6 @@ impl World {
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         namespaces.patch(name, &PatchParams::apply("story"), &Patch::Apply(object)).await.unwrap();
-    }
-
-    /// Keeps a Deployment from becoming available.
-    pub(crate) fn hold_back(&self, deployment: &str) {
-        self.held_back.lock().unwrap().insert(deployment.to_owned());
-    }
-
-    /// Makes a Deployment available that was held back.
-    pub(crate) async fn let_go(&self, namespace: &str, deployment: &str) {
-        self.held_back.lock().unwrap().remove(deployment);
-        let found = self.deployment(namespace).get(deployment).await.unwrap();
-        report_status(&self.client, &found, true).await;
     }
 
     /// Runs the operator with the usual options.
@@ -454,39 +425,6 @@ pub(crate) fn second_deployment(namespace: &str, name: &str) -> Value {
 
 pub(crate) fn manifest(objects: &[Value]) -> String {
     objects.iter().map(Value::to_string).collect::<Vec<_>>().join("\n---\n")
-}
-
-/// Makes every Deployment available with the replicas that it asks for, but for those that are held back.
-async fn play_kubelet(client: Client, held_back: HeldBack) {
-    let all: Api<Deployment> = Api::all(client.clone());
-    let mut deployments =
-        Box::pin(watcher(all, watcher::Config::default()).default_backoff().applied_objects());
-    while let Some(event) = deployments.next().await {
-        let Ok(deployment) = event else { continue };
-        let is_available = !held_back.lock().unwrap().contains(&deployment.name_any());
-        let replicas = deployment.spec.as_ref().and_then(|it| it.replicas).unwrap_or(1);
-        let status = deployment.status.clone().unwrap_or_default();
-        if status.observed_generation == deployment.metadata.generation
-            && status.replicas.unwrap_or(0) == replicas
-        {
-            continue;
-        }
-        report_status(&client, &deployment, is_available).await;
-    }
-}
-
-async fn report_status(client: &Client, deployment: &Deployment, is_available: bool) {
-    let replicas = deployment.spec.as_ref().and_then(|it| it.replicas).unwrap_or(1);
-    let available = if is_available { replicas } else { 0 };
-    let status = if is_available { "True" } else { "False" };
-    let patch = json!({"status": {
-        "observedGeneration": deployment.metadata.generation,
-        "replicas": replicas, "readyReplicas": available, "availableReplicas": available,
-        "conditions": [{"type": "Available", "status": status, "reason": "MinimumReplicas", "message": ""}],
-    }});
-    let api: Api<Deployment> = Api::namespaced(client.clone(), &deployment.namespace().unwrap());
-    // A Deployment may be gone meanwhile.
-    let _ = api.patch_status(&deployment.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await;
 }
 
 /// The arguments of a Deployment's first container.
