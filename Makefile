@@ -40,16 +40,17 @@ test-faults: control-plane ## Play the operator's scenes with faults: POINTS of 
 	@CAPSTAN_FAULTS=$(or $(POINTS),all) CAPSTAN_SEED=$(or $(SEED),1) $(if $(SCENE),CAPSTAN_SCENE=$(SCENE)) \
 	  $(CARGO) test --workspace --locked --test operator -- --nocapture every_scene
 
+# Always of the whole workspace: other features of dependencies would build them again.
 .PHONY: test-compat
 test-compat: upstream control-plane ## Run the suites beside upstream's own binaries and manifests
 	$(call say,Suites beside upstream)
 	@CAPSTAN_UPSTREAM_CRD="$$(cat $(UPSTREAM_DIR)/cluster-api.dir)/core/config/crd/bases/cluster.x-k8s.io_clusters.yaml" \
-	  $(CARGO) test --locked -p capstan-api --test upstream_crd -- --ignored
+	  $(CARGO) test --workspace --locked --test upstream_crd -- --ignored
 	@$(CARGO) run --quiet --locked -p xtask -- release --out $(CURDIR)/target/compat-release
 	@CAPSTAN_UPSTREAM_DIR=$(UPSTREAM_DIR) CAPSTAN_RELEASE_DIR=$(CURDIR)/target/compat-release \
-	  $(CARGO) test --locked -p capstan --test compat -- --ignored
+	  $(CARGO) test --workspace --locked --test compat -- --ignored
 	$(call say,Every check of the contract on every broken provider)
-	@$(CARGO) test --locked -p capstan-conformance --test dynamic -- --ignored
+	@$(CARGO) test --workspace --locked --test dynamic -- --ignored
 
 .PHONY: fuzz
 fuzz: ## Run the fuzz targets, TIME seconds each (30), all or TARGETS

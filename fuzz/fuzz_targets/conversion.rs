@@ -71,7 +71,41 @@ fn is_readable(object: &Value) -> bool {
         Some(NEW) => serde_json::from_value::<v1beta2::Cluster>(body.clone()).is_ok(),
         _ => false,
     };
-    is_plain && is_decoded && fits(&body, CLUSTER.of(object)) && object.get("spec") != Some(&Value::Null)
+    is_plain
+        && is_decoded
+        && fits(&body, CLUSTER.of(object))
+        && strays_fit(&body, CLUSTER.of(object), CLUSTER.other(object))
+        && !has_impossible_group(&body)
+        && object.get("spec") != Some(&Value::Null)
+}
+
+/// Whether fields that only the other version knows are as it knows them. The API server removes what the version of
+/// a request does not know before it asks for a conversion.
+fn strays_fit(value: &Value, own: &Value, other: &Value) -> bool {
+    match value {
+        Value::Object(members) => members.iter().all(|(name, member)| {
+            let theirs = &other["properties"][name];
+            match own["properties"].get(name) {
+                Some(own) => strays_fit(member, own, theirs),
+                None => !theirs.is_object() || fits(member, theirs),
+            }
+        }),
+        Value::Array(items) => items.iter().all(|item| strays_fit(item, &own["items"], &other["items"])),
+        _ => true,
+    }
+}
+
+/// Whether a reference names a group with a slash. The schema of v1beta2 lets none be stored, and v1beta1 cannot write
+/// it: its group ends at the slash.
+fn has_impossible_group(value: &Value) -> bool {
+    match value {
+        Value::Object(members) => {
+            members.get("apiGroup").and_then(Value::as_str).is_some_and(|group| group.contains('/'))
+                || members.values().any(has_impossible_group)
+        }
+        Value::Array(items) => items.iter().any(has_impossible_group),
+        _ => false,
+    }
 }
 
 fn is_annotated(object: &Value) -> bool {

@@ -37,6 +37,11 @@ impl Schemas {
     pub fn of(&self, object: &Value) -> &Value {
         if object["apiVersion"] == "cluster.x-k8s.io/v1beta1" { &self.v1beta1 } else { &self.v1beta2 }
     }
+
+    /// The schema of the other version.
+    pub fn other(&self, object: &Value) -> &Value {
+        if object["apiVersion"] == "cluster.x-k8s.io/v1beta1" { &self.v1beta2 } else { &self.v1beta1 }
+    }
 }
 
 fn collect(schema: &Value, names: &mut BTreeSet<String>) {
