@@ -89,7 +89,7 @@ pub(crate) async fn measure(binary: &Path, attack: Duration, rate: u32) -> Resul
     let connections = Arc::new(AtomicU64::new(0));
     let mut attackers = JoinSet::new();
     let mut text = format!(
-        "{rate} reviews a second; from the same address {STALLED} each of five requests that never end, and {IDLE} idle connections\n\
+        "{rate} reviews a second; from two other addresses {STALLED} each of five requests that never end, and {IDLE} idle connections\n\
          {:>6}  {:>9}  {:>12}  {:>8}  {:>8}  {:>7}  {:>7}  {:>9}  {:>9}\n",
         "second", "phase", "attackers'", "reviews", "answered", "median", "longest", "/healthz", "memory"
     );
@@ -212,7 +212,10 @@ async fn review_steadily(
 }
 
 /// Each attacker opens its connection again as soon as it is closed.
+///
+/// Attackers are Pods with addresses of their own. What shares an address shares its limit of connections, too.
 fn attack_with(attackers: &mut JoinSet<()>, caller: &Caller, connections: &Arc<AtomicU64>) {
+    let pods = [1, 2].map(|number| caller.from([127, 0, 1, number]));
     for (header, sent) in [
         ("Content-Length: 999999999999", 0),
         ("Content-Length: 41943040", 0),
@@ -220,8 +223,8 @@ fn attack_with(attackers: &mut JoinSet<()>, caller: &Caller, connections: &Arc<A
         ("Content-Length: 500000", 400_000),
         ("Transfer-Encoding: chunked", 0),
     ] {
-        for _ in 0..STALLED {
-            let (caller, connections) = (caller.clone(), Arc::clone(connections));
+        for number in 0..STALLED {
+            let (caller, connections) = (pods[number % pods.len()].clone(), Arc::clone(connections));
             attackers.spawn(async move {
                 loop {
                     connections.fetch_add(1, Ordering::Relaxed);
@@ -234,7 +237,7 @@ fn attack_with(attackers: &mut JoinSet<()>, caller: &Caller, connections: &Arc<A
         }
     }
     for number in 0..IDLE {
-        let (caller, connections) = (caller.clone(), Arc::clone(connections));
+        let (caller, connections) = (pods[number / 2 % pods.len()].clone(), Arc::clone(connections));
         attackers.spawn(async move {
             loop {
                 connections.fetch_add(1, Ordering::Relaxed);
