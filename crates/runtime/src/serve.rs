@@ -6,7 +6,7 @@ mod seats;
 use std::{
     convert::Infallible,
     io,
-    net::IpAddr,
+    net::{IpAddr, SocketAddr},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -23,7 +23,7 @@ use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rustls::ServerConfig;
 use tokio::{
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpSocket, TcpStream, lookup_host},
     sync::Notify,
     time::Instant,
 };
@@ -45,6 +45,8 @@ const SILENCE: Duration = Duration::from_mins(2);
 const REQUEST: Duration = Duration::from_secs(30);
 /// What a connection may hold of a head, and of an answer on its way out.
 const BUFFER: usize = 64 << 10;
+/// Connections that may wait to be accepted. In a burst of more, a client tries again only after a second.
+const BACKLOG: u32 = 4096;
 /// How long open requests may take once the server is told to stop.
 const DRAIN_LIMIT: Duration = Duration::from_secs(5);
 
@@ -93,13 +95,32 @@ pub async fn listen(flag: &'static str, value: &str) -> Result<TcpListener, List
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let bind = |source| ListenError::Bind { flag, address: value.to_owned(), source };
     if !host.is_empty() {
-        return TcpListener::bind((host, port)).await.map_err(bind);
+        return listen_at(host, port).await.map_err(bind);
     }
-    match TcpListener::bind(("::", port)).await {
+    match listen_at("::", port).await {
         Ok(listener) => Ok(listener),
         // A machine without IPv6.
-        Err(_) => TcpListener::bind(("0.0.0.0", port)).await.map_err(bind),
+        Err(_) => listen_at("0.0.0.0", port).await.map_err(bind),
     }
+}
+
+async fn listen_at(host: &str, port: u16) -> io::Result<TcpListener> {
+    let mut result = Err(io::Error::new(io::ErrorKind::AddrNotAvailable, "the host has no address"));
+    for address in lookup_host((host, port)).await? {
+        result = listen_on(address);
+        if result.is_ok() {
+            break;
+        }
+    }
+    result
+}
+
+fn listen_on(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // A port whose last connections are still closing can be used again.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// A server: what it shows, and what it allows its clients.
