@@ -367,7 +367,7 @@ mod tests {
     use crate::metrics::Metrics;
 
     struct Running {
-        address: std::net::SocketAddr,
+        address: SocketAddr,
         metrics: Metrics,
         stop: CancellationToken,
         task: JoinHandle<()>,
