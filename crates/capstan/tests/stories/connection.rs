@@ -258,15 +258,21 @@ async fn a_kubeconfig_that_changes_all_the_time_is_tried_a_few_times_only() {
     create_provisioned(&story, "c").await;
     create_kubeconfig(&story, "c", &server.kubeconfig()).await;
     server.until_asked_in_all(1).await;
+    let began = Instant::now();
     for number in 0..40 {
         let cluster = json!({"server": format!("http://{}", server.address)});
         let text = kubeconfig(&cluster, &json!({"username": number.to_string()}));
         story.change_secret("c-kubeconfig", &[("value", &text)]).await;
+        // The pace of a tenant, so that changes do not become one on their way.
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    // Four at once, and the next one half a minute later. The last of the four may have been repeated by then.
-    let asked = server.asked();
-    assert!((4..=6).contains(&asked), "asked {asked} times");
+    // Four at once, and the next one half a minute later. The last of the four may have been repeated by then, the more
+    // often the slower the machine is.
+    let (asked, most) = (server.asked(), 6 + began.elapsed().as_secs() / 5);
+    assert!(
+        asked >= 4 && u64::try_from(asked).unwrap() <= most,
+        "asked {asked} times, at most {most} expected"
+    );
     manager.stop().await;
 }
 

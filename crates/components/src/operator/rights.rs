@@ -1,6 +1,6 @@
 //! What the operator may do in a cluster.
 //!
-//! Kubernetes lets nobody grant rights that they do not hold, so the operator holds what the managers of well-known
+//! Kubernetes lets clients grant only rights that they hold, so the operator holds what the managers of well-known
 //! providers ask for, and no more: a release that asks for more is refused, and the provider's condition names the rule.
 //! The verb `escalate` on all roles would make that check void.
 //!
